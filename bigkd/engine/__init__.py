@@ -1,0 +1,24 @@
+"""The only place that builds Dask graphs: map, reduce and pairs over blocks of rows."""
+
+from bigkd.engine.inputs import NonFinite
+from bigkd.engine.map import map_rows
+from bigkd.engine.memory import Plan
+from bigkd.engine.progress import Event, Reporting
+from bigkd.engine.schedulers import Scheduler
+from bigkd.engine.session import Session, Settings, open_session
+from bigkd.engine.tasks import Reduced, Tally, limit_blas
+
+__all__ = [
+    "Event",
+    "NonFinite",
+    "Plan",
+    "Reduced",
+    "Reporting",
+    "Scheduler",
+    "Session",
+    "Settings",
+    "Tally",
+    "limit_blas",
+    "map_rows",
+    "open_session",
+]

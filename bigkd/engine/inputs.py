@@ -1,0 +1,66 @@
+"""How blocks reach tasks: read inside the task, or handed over by the graph for Dask arrays."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from bigkd.backends import device, namespace, to_host
+from bigkd.errors import DataError
+from bigkd.io import DaskSource, Source
+from bigkd.protocols import Array, Rows
+
+NonFinite = Literal["raise", "drop"]
+
+
+def without_graph(source: Source) -> Source:
+    """What a task needs of `source`: a Dask array's blocks reach it through the graph."""
+    return replace(source, array=None) if isinstance(source, DaskSource) else source
+
+
+def raw_blocks(source: Source, blocks: range) -> list[Any] | None:
+    """Delayed blocks of a Dask array; None where the task reads them itself."""
+    if not isinstance(source, DaskSource):
+        return None
+    grid = source.array.to_delayed()
+    return [grid[block].item() for block in blocks]
+
+
+def read_rows(
+    source: Source, blocks: range, raw: Sequence[Array] | None, nonfinite: NonFinite
+) -> Iterator[Rows]:
+    """The rows of `blocks`, checked."""
+    for at, block in enumerate(blocks):
+        if raw is None:
+            values = source.read(block)
+        else:
+            values = raw[at].reshape((raw[at].shape[0], source.width))
+        yield _checked(source, block, values, nonfinite)
+
+
+def _checked(source: Source, block: int, values: Array, nonfinite: NonFinite) -> Rows:
+    """Rows of a block without those that are not finite.
+
+    Raises
+    ------
+    DataError
+        If a row is not finite and the policy is ``"raise"``.
+    """
+    xp, on = namespace(values), device(values)
+    first = source.first_index(block)
+    index = xp.arange(first, first + values.shape[0], dtype=xp.int64, device=on)
+    if not xp.isdtype(values.dtype, "real floating"):
+        return Rows(values, index)
+    # The sum is finite unless a value is not, or it overflows: then look closer.
+    if bool(xp.isfinite(xp.sum(values, dtype=xp.float64))):
+        return Rows(values, index)
+    finite = xp.all(xp.isfinite(values), axis=1)
+    if bool(xp.all(finite)):
+        return Rows(values, index)
+    if nonfinite == "raise":
+        bad = to_host(~finite).nonzero()[0]
+        raise DataError(
+            f"{source.name}: row {first + bad[0]} (row {bad[0]} of block {block}) is not finite, "
+            f"the first of {len(bad)} in its block; expected finite numbers. Pass nonfinite='drop' "
+            f"to leave such rows out and count them, or mend the data."
+        )
+    return Rows(values[finite, :], index[finite])

@@ -1,0 +1,60 @@
+"""Map: an array with a row for each row of a collection, computed block by block, lazily."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask import delayed
+
+from bigkd.backends import namespace
+from bigkd.engine.inputs import NonFinite, raw_blocks, read_rows, without_graph
+from bigkd.io import Source
+from bigkd.protocols import Array
+
+
+def map_rows(
+    function: Callable[[Array], Array],
+    source: Source,
+    *,
+    width: int,
+    dtype: np.dtype[Any],
+    nonfinite: NonFinite = "raise",
+) -> da.Array:
+    """Dask array of shape ``(n_rows, width)``: ``function(rows)`` of each block; nothing is run.
+
+    Under ``nonfinite="drop"`` rows that are not finite give NaN, so that row numbers stay.
+    """
+    lean = delayed(without_graph(source), traverse=False)
+    apply = delayed(_apply)
+    raw = raw_blocks(source, range(source.n_blocks)) or [None] * source.n_blocks
+    blocks = [
+        da.from_delayed(
+            apply(function, lean, at, raw[at], nonfinite, (stop - start, width), dtype),
+            shape=(stop - start, width),
+            dtype=dtype,
+        )
+        for at, (start, stop) in enumerate(pairwise(source.bounds))
+    ]
+    return da.concatenate(blocks, axis=0)
+
+
+def _apply(
+    function: Callable[[Array], Array],
+    source: Source,
+    block: int,
+    raw: Array | None,
+    nonfinite: NonFinite,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+) -> Array:
+    given = None if raw is None else [raw]
+    (rows,) = read_rows(source, range(block, block + 1), given, nonfinite)
+    xp = namespace(rows.values)
+    out = xp.full(shape, xp.nan, dtype=xp.float64)
+    if rows.values.shape[0]:
+        out[rows.index - source.first_index(block), :] = xp.astype(
+            function(rows.values), xp.float64
+        )
+    return out.astype(dtype)

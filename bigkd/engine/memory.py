@@ -1,0 +1,91 @@
+"""What a pass will need, known before it runs."""
+
+from dataclasses import dataclass
+
+from bigkd.engine.pairs import Square
+from bigkd.engine.stripes import Stripe
+from bigkd.errors import MemoryPlanError
+from bigkd.io import DaskSource, Source
+from bigkd.protocols import Footprint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One pass over one collection, in numbers.
+
+    Attributes
+    ----------
+    label
+        What the pass is for.
+    n_rows, n_blocks, n_tasks
+        Rows read, reads, and tasks that read (merges come on top, one fewer).
+    bytes_read
+        Raw bytes read.
+    task_bytes
+        Most bytes that one task holds at once: rows, temporaries, and states.
+    """
+
+    label: str
+    n_rows: int
+    n_blocks: int
+    n_tasks: int
+    bytes_read: int
+    task_bytes: int
+
+    def validate(self, available: int) -> None:
+        """Refuse a pass that does not fit.
+
+        Raises
+        ------
+        MemoryPlanError
+            If a task needs more than the `available` bytes of one worker thread.
+        """
+        if self.task_bytes > available:
+            need, have = self.task_bytes / 1e9, available / 1e9
+            raise MemoryPlanError(
+                f"{self.label}: one task needs {need:.2f} GB (rows, temporaries and summary); a "
+                f"worker thread has {have:.2f} GB. Use fewer n_frequencies (memory falls with the "
+                f"square) or smaller block_rows, or give each worker thread at least "
+                f"{need:.2f} GB."
+            )
+
+
+def plan_pass(label: str, source: Source, stripes: list[Stripe], cost: Footprint) -> Plan:
+    """Predict a pass over `source` whose updates cost `cost`."""
+    rows = [source.bounds[stripe.last] - source.bounds[stripe.first] for stripe in stripes]
+    held = max(rows) if isinstance(source, DaskSource) else source.largest_block
+    block = held * source.row_bytes + source.largest_block * (16 + source.width)
+    return Plan(
+        label=label,
+        n_rows=source.n_rows,
+        n_blocks=source.n_blocks,
+        n_tasks=len(stripes),
+        bytes_read=source.n_rows * source.row_bytes,
+        task_bytes=max(block + cost.state + cost.scratch, 3 * cost.state),
+    )
+
+
+def plan_pairs(
+    label: str, left: Source, right: Source, squares: list[Square], cost: Footprint
+) -> Plan:
+    """Predict every tile of `squares`; a task holds the blocks of both sides of one square."""
+    held = max(
+        sum(
+            (source.bounds[run.last] - source.bounds[run.first]) * source.row_bytes
+            for source, run in ((left, square.left), (right, square.right))
+        )
+        for square in squares
+    )
+    read = sum(
+        (source.bounds[run.last] - source.bounds[run.first]) * source.row_bytes
+        for square in squares
+        for source, run in ((left, square.left), (right, square.right))
+    )
+    return Plan(
+        label=label,
+        n_rows=left.n_rows + right.n_rows,
+        n_blocks=left.n_blocks * right.n_blocks,
+        n_tasks=len(squares),
+        bytes_read=read,
+        task_bytes=held + cost.state + cost.scratch,
+    )

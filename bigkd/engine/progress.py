@@ -1,0 +1,154 @@
+"""Progress of long work: a bar in a terminal or notebook, JSON lines in a log file, or a call."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+
+class Event(NamedTuple):
+    """Where one pass stands."""
+
+    label: str
+    done: int
+    """Rows done."""
+
+    total: int
+    """Rows of the pass."""
+
+    seconds: float
+    """Since the pass began."""
+
+
+Reporting: TypeAlias = bool | str | Path | Callable[[Event], None] | None
+"""True for a bar, a path for a log of JSON lines, a function to be called; None for silence."""
+
+
+class Reporter(Protocol):
+    """What shows an event."""
+
+    def __call__(self, event: Event) -> None:
+        """Show `event`."""
+        ...
+
+    def close(self) -> None:
+        """Stop showing."""
+        ...
+
+
+class Bar:
+    """A bar for each pass, by rich: in a terminal and in a notebook."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} rows"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._bars.start()
+
+    def __call__(self, event: Event) -> None:
+        """Move the bar of the event's pass."""
+        if event.label not in self._tasks:
+            self._tasks[event.label] = self._bars.add_task(event.label, total=event.total)
+        self._bars.update(self._tasks[event.label], completed=event.done)
+
+    def close(self) -> None:
+        """Leave the bars as they stand."""
+        self._bars.stop()
+
+
+class Log:
+    """A line of JSON for each event, at most one a second, and one for the end of each pass."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._last = float("-inf")
+
+    def __call__(self, event: Event) -> None:
+        """Append a line."""
+        now = time.monotonic()
+        if event.done >= event.total or now - self._last >= 1.0:
+            self._last = now
+            self._file.write(json.dumps(event._asdict()) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class Call:
+    """A function of the user's."""
+
+    def __init__(self, function: Callable[[Event], None]) -> None:
+        self._function = function
+
+    def __call__(self, event: Event) -> None:
+        """Call it."""
+        self._function(event)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def reporter(progress: Reporting) -> Reporter:
+    """The reporter that `progress` asks for."""
+    if callable(progress):
+        return Call(progress)
+    if isinstance(progress, str | Path):
+        return Log(Path(progress))
+    return Bar() if progress else Call(lambda _: None)
+
+
+class Watch:
+    """Counts the rows of one pass, and knows when something last happened."""
+
+    def __init__(self, show: Reporter, label: str, total: int) -> None:
+        self._show, self._label, self._total = show, label, total
+        self._done = 0
+        self._began = self._moved = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.advance(0)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.advance(self._total - self._done)
+
+    def advance(self, rows: int) -> None:
+        """Count `rows` more; a block that is read again after a fault counts once."""
+        self._moved = time.monotonic()
+        self._done = min(self._total, self._done + rows)
+        self._show(Event(self._label, self._done, self._total, self._moved - self._began))
+
+    def on_event(self, event: Any) -> None:
+        """Count what a worker process reported."""
+        self.advance(int(event[1]["rows"]))
+
+    @property
+    def idle(self) -> float:
+        """Seconds since something last happened."""
+        return time.monotonic() - self._moved

@@ -1,0 +1,219 @@
+"""One call of a public function: its scheduler, progress, checkpoints and memory."""
+
+import functools
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dask import delayed
+from dask.utils import parse_bytes
+
+from bigkd import __version__
+from bigkd.config import STALL_SECONDS
+from bigkd.engine.inputs import NonFinite, raw_blocks, without_graph
+from bigkd.engine.memory import Plan, plan_pairs, plan_pass
+from bigkd.engine.pairs import cut_pairs, run_pairs
+from bigkd.engine.progress import Reporter, Reporting, Watch, reporter
+from bigkd.engine.schedulers import Runner, Scheduler, open_runner
+from bigkd.engine.stripes import Stripe, cut_segments, cut_stripes
+from bigkd.engine.tasks import (
+    Checkpoint,
+    Job,
+    Reduced,
+    keep,
+    merge,
+    merge_tree,
+    restore,
+    run_stripe,
+)
+from bigkd.engine.tokens import spec_token
+from bigkd.errors import EmptyInputError, InputError, StoreError
+from bigkd.io import Source, load_dataset
+from bigkd.protocols import PairSummary, Summary
+
+logger = logging.getLogger(__name__)
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How to run, as the user said it.
+
+    Attributes
+    ----------
+    scheduler
+        See `bigkd.engine.schedulers.open_runner`.
+    progress
+        True for a bar, a path for a log of JSON lines, a function of an `Event`.
+    checkpoint
+        Folder that every worker can write to. Finished segments are kept there, and a call with
+        equal data and parameters goes on from them.
+    nonfinite
+        ``"raise"``, or ``"drop"`` to leave out rows that are not finite.
+    memory_limit
+        Bytes that one task may use, or text such as ``"2 GiB"``; what the workers have by default.
+    stall_seconds
+        How long a cluster may finish nothing before it is given up.
+    """
+
+    scheduler: Scheduler = None
+    progress: Reporting = None
+    checkpoint: str | Path | None = None
+    nonfinite: NonFinite = "raise"
+    memory_limit: int | str | None = None
+    stall_seconds: float = STALL_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.nonfinite not in ("raise", "drop"):
+            raise InputError(f"nonfinite must be 'raise' or 'drop'; got {self.nonfinite!r}.")
+
+
+@dataclass(kw_only=True)
+class Session:
+    """The engine's three verbs, on one runner; made by `open_session`."""
+
+    settings: Settings
+    runner: Runner
+    show: Reporter
+    plans: list[Plan] = field(default_factory=list)
+
+    def reduce(self, summary: Summary[Any], source: Source, *, label: str) -> Reduced:
+        """State of `summary` after every row of `source`: one pass.
+
+        Raises
+        ------
+        MemoryPlanError
+            Before anything runs, if a task does not fit into a worker thread.
+        DataError
+            If a row is not finite and that is not allowed.
+        EmptyInputError
+            If every row was dropped.
+        """
+        cost = summary.footprint(source.largest_block, source.dtype.itemsize)
+        stripes = cut_stripes(source, row_cost=cost.row_cost)
+        self._admit(plan_pass(label, source, stripes, cost))
+        run = uuid.uuid4().hex[:12]
+        topic = f"bigkd-{run}" if self.runner.distributed else None
+        job = Job(summary, source, self.settings.nonfinite, topic)
+        root, rows = self._graph(job, stripes, run)
+        with Watch(self.show, label, source.n_rows) as watch:
+            reduced: Reduced = self.runner.compute(
+                root, watch=watch, topic=topic or run, rows=rows
+            )
+        if int(reduced.tally.rows) == 0:
+            raise EmptyInputError(
+                f"{source.name}: none of its {source.n_rows} rows is finite; nothing is left."
+            )
+        return reduced
+
+    def reduce_pairs(
+        self, summary: PairSummary[State], left: Source, right: Source | None = None, *, label: str
+    ) -> State:
+        """State of `summary` after every pair of rows of `left` and `right`, or of `left` twice.
+
+        Each unordered pair of blocks of one collection is visited once.
+        """
+        other = left if right is None else right
+        cost = summary.footprint(left.largest_block, other.largest_block, 8)
+        squares = cut_pairs(left, right, row_cost=cost.row_cost)
+        self._admit(plan_pairs(label, left, other, squares, cost))
+        run = uuid.uuid4().hex[:12]
+        topic = f"bigkd-{run}" if self.runner.distributed else None
+        policy = self.settings.nonfinite
+        jobs = [
+            delayed(Job(summary, without_graph(source), policy, topic), traverse=False)
+            for source in (left, other)
+        ]
+        rows: dict[str, int] = {}
+        parts = []
+        for at, square in enumerate(squares):
+            key = f"pairs-{run}-{at}"
+            rows[key] = square.n_pairs(left, other)
+            parts.append(
+                delayed(run_pairs)(
+                    *jobs,
+                    square,
+                    raw_blocks(left, square.left.blocks),
+                    raw_blocks(other, square.right.blocks),
+                    dask_key_name=key,
+                )
+            )
+        root = merge_tree(parts, delayed(summary.merge))
+        with Watch(self.show, label, sum(rows.values())) as watch:
+            state: State = self.runner.compute(root, watch=watch, topic=topic or run, rows=rows)
+        return state
+
+    def _admit(self, plan: Plan) -> None:
+        limit = self.settings.memory_limit
+        available = self.runner.available() if limit is None else int(parse_bytes(limit))
+        plan.validate(available)
+        logger.debug("%s", plan)
+        self.plans.append(plan)
+
+    def _graph(self, job: Job, stripes: list[Stripe], run: str) -> tuple[Any, dict[str, int]]:
+        """The delayed root of a pass, and how many rows each of its reading tasks stands for."""
+        token = self._token(job, stripes)
+        source, bounds = job.source, job.source.bounds
+        node = delayed(job._replace(source=without_graph(source)), traverse=False)
+        join = functools.partial(delayed(merge), node)
+        rows: dict[str, int] = {}
+        segments = []
+        for number, segment in enumerate(cut_segments(len(stripes))):
+            own = [stripes[at] for at in segment]
+            checkpoint = self._checkpoint(token, number)
+            size = bounds[own[-1].last] - bounds[own[0].first]
+            if checkpoint is not None and _is_finished(checkpoint):
+                key = f"restore-{run}-{number}"
+                rows[key] = size
+                segments.append(delayed(restore)(node, checkpoint, size, dask_key_name=key))
+                continue
+            parts = []
+            for stripe in own:
+                key = f"stripe-{run}-{stripe.first}"
+                rows[key] = bounds[stripe.last] - bounds[stripe.first]
+                raw = raw_blocks(source, stripe.blocks)
+                parts.append(delayed(run_stripe)(node, stripe, raw, dask_key_name=key))
+            root = merge_tree(parts, join)
+            segments.append(root if checkpoint is None else delayed(keep)(root, checkpoint))
+        return merge_tree(segments, join), rows
+
+    def _token(self, job: Job, stripes: list[Stripe]) -> str:
+        """Name of the pass's answer: equal for equal data, spec, policy, cuts and version."""
+        if self.settings.checkpoint is None:
+            return ""
+        return spec_token(
+            __version__, job.source.identity(), job.summary, job.nonfinite, tuple(stripes)
+        )
+
+    def _checkpoint(self, token: str, number: int) -> Checkpoint | None:
+        if self.settings.checkpoint is None:
+            return None
+        root = str(self.settings.checkpoint).rstrip("/")
+        return Checkpoint(f"{root}/{token}/{number:05d}.zarr", f"{token}/{number}")
+
+
+def _is_finished(checkpoint: Checkpoint) -> bool:
+    """Whether the store is whole; a damaged one is computed again."""
+    try:
+        stored = load_dataset(checkpoint.path, kind="state")
+    except StoreError as error:
+        logger.debug("computing the segment again: %s", error)
+        return False
+    return bool(stored.attrs.get("token") == checkpoint.token)
+
+
+@contextmanager
+def open_session(settings: Settings) -> Iterator[Session]:
+    """A session on the runner that `settings` ask for."""
+    with open_runner(settings.scheduler, stall_seconds=settings.stall_seconds) as runner:
+        show = reporter(settings.progress)
+        try:
+            yield Session(settings=settings, runner=runner, show=show)
+        finally:
+            show.close()
+

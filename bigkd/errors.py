@@ -1,0 +1,74 @@
+"""The exceptions of bigkd.
+
+::
+
+    BigkdError
+    ├── InputError (ValueError)      what was passed cannot be used: says what would be
+    │   ├── ShapeError               wrong number of dimensions, or widths that differ
+    │   ├── EmptyInputError          no rows
+    │   └── JobFileError             a job file: names the key and the line
+    ├── DataError (ValueError)       the data themselves: not finite, missing chunk
+    ├── StoreError (OSError)         a store: absent, corrupted, incompatible
+    ├── MemoryPlanError (MemoryError) the plan needs more than a worker has
+    ├── ClusterError (RuntimeError)  the cluster stopped answering: resumable
+    └── MissingDependencyError (ImportError) an extra is not installed
+
+Each says what was expected, what came, and what to do next. `exit_code` is what the command line
+returns for it: 2 usage, 4 data, 5 cluster (run again with ``--resume``).
+"""
+
+from typing import ClassVar
+
+
+class BigkdError(Exception):
+    """Base of every error that bigkd raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class InputError(BigkdError, ValueError):
+    """An argument cannot be used; the message names it and says what would be."""
+
+    exit_code = 2
+
+
+class ShapeError(InputError):
+    """Rows of the wrong number of dimensions or width."""
+
+
+class EmptyInputError(InputError):
+    """A collection without rows, or with none left."""
+
+
+class JobFileError(InputError):
+    """A job file that cannot be read; the message names the key and the line."""
+
+
+class DataError(BigkdError, ValueError):
+    """The data are at fault: values that are not finite, chunks that do not exist."""
+
+    exit_code = 4
+
+
+class StoreError(BigkdError, OSError):
+    """A store is absent, corrupted, or of another format."""
+
+    exit_code = 4
+
+
+class MemoryPlanError(BigkdError, MemoryError):
+    """The plan needs more memory in one task than a worker has; raised before anything runs."""
+
+    exit_code = 2
+
+
+class ClusterError(BigkdError, RuntimeError):
+    """The cluster stopped making progress; what is checkpointed is kept and can be resumed."""
+
+    exit_code = 5
+
+
+class MissingDependencyError(BigkdError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+    exit_code = 2

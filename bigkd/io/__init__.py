@@ -1,0 +1,21 @@
+"""The only place that opens stores: rows to read, states and Datasets to keep."""
+
+from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset
+from bigkd.io.rows import open_rows
+from bigkd.io.sources import ArraySource, DaskSource, Source
+from bigkd.io.states import arrays_to_state, load_state, save_state, state_to_arrays
+
+__all__ = [
+    "ArraySource",
+    "DaskSource",
+    "Source",
+    "arrays_to_state",
+    "is_store",
+    "load_dataset",
+    "load_state",
+    "open_rows",
+    "remove_store",
+    "save_dataset",
+    "save_state",
+    "state_to_arrays",
+]

@@ -1,0 +1,240 @@
+"""Anything a user may call a collection of rows, opened as a `Source`."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+import zarr
+from numpy.lib import format as npy_format
+from zarr.errors import GroupNotFoundError
+
+from bigkd.backends import is_array
+from bigkd.errors import EmptyInputError, InputError, ShapeError, StoreError
+from bigkd.io.parquet import parquet_source
+from bigkd.io.sources import (
+    ArraySource,
+    DaskSource,
+    FileSource,
+    Source,
+    even_bounds,
+    rows_per_block,
+)
+from bigkd.io.zarr_rows import Missing, open_zarr, zarr_source
+
+
+def open_rows(
+    data: Any,
+    *,
+    name: str,
+    dim: Hashable | None = None,
+    columns: tuple[str, ...] | None = None,
+    block_rows: int | None = None,
+    missing: Missing = "raise",
+) -> Source:
+    """Open `data` as blocks of rows; nothing is computed.
+
+    Parameters
+    ----------
+    data
+        A NumPy array, `numpy.memmap` or other array of the array API standard, a Dask array, an
+        `xarray.DataArray` or a Dataset with one variable, a `zarr.Array`, or a path or URL of a
+        Zarr array, a Zarr group with one array of rows, a ``.npy`` file, or Parquet. The first
+        axis counts rows; the others are flattened, so that images ``(n, y, x, channel)`` are rows.
+    name
+        What messages call it.
+    dim
+        The dimension of an xarray object that counts rows; the first by default.
+    columns
+        Columns of a Parquet file.
+    block_rows
+        Rows of one block; by default about 32 MB, and a multiple of the store's chunk. The blocks
+        of a Dask array are its own.
+    missing
+        What a Zarr chunk that does not exist means: an error, rows to leave out, or fill values.
+
+    Raises
+    ------
+    ShapeError
+        If rows are not at least two-dimensional, or a Dask array's chunk sizes are unknown.
+    EmptyInputError
+        If there are no rows, or rows have no elements.
+    InputError
+        If the type is not one of the above, or elements are not real numbers.
+    StoreError, DataError
+        If a path does not exist or is not a store, or a chunk is missing.
+    """
+    if isinstance(data, xr.Dataset):
+        data = _only_variable(data, name)
+    if block_rows is not None and block_rows < 1:
+        raise InputError(f"block_rows must be at least 1; got {block_rows!r}.")
+    if isinstance(data, str | Path):
+        source = _open_path(str(data), name, columns, block_rows, missing)
+    elif isinstance(data, zarr.Array):
+        source = zarr_source(data, name=name, block_rows=block_rows, missing=missing)
+    elif isinstance(data, xr.DataArray):
+        source = _labelled(data, name, dim, block_rows)
+    elif isinstance(data, da.Array):
+        source = _lazy(data, name)
+    elif is_array(data):
+        source = _in_memory(data, name, block_rows)
+    else:
+        raise InputError(
+            f"{name} must be an array (NumPy, CuPy, Dask, Zarr, xarray) or a path; got "
+            f"{type(data).__name__}. Convert it with numpy.asarray(...) if it is a list."
+        )
+    _check(source)
+    return source
+
+
+def _check(source: Source) -> None:
+    if source.dtype.kind not in "fiub":
+        raise InputError(
+            f"{source.name} has elements of type {source.dtype}; expected real numbers (floating, "
+            f"integer or bool)."
+        )
+    if source.n_rows == 0 or source.width == 0:
+        raise EmptyInputError(
+            f"{source.name} is empty: {source.n_rows} rows of shape {source.row_shape}"
+            + (f", after {source.skipped} rows were skipped." if source.skipped else ".")
+        )
+
+
+def _need_rows(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) < 2:
+        raise ShapeError(
+            f"{name} has shape {shape}; rows need at least two dimensions, (row, feature). Use "
+            f"x[:, None] for rows of one number each, or x[None, :] for a single row."
+        )
+
+
+def _in_memory(array: Any, name: str, block_rows: int | None) -> Source:
+    _need_rows(tuple(array.shape), name)
+    dtype = np.dtype(str(array.dtype).rpartition(".")[2])
+    row_shape = tuple(int(size) for size in array.shape[1:])
+    row_bytes = int(np.prod(row_shape, dtype=np.int64)) * dtype.itemsize
+    bounds = even_bounds(array.shape[0], block_rows or rows_per_block(row_bytes))
+    if isinstance(array, np.memmap) and _maps_whole_file(array):
+        return FileSource(
+            name=name,
+            row_shape=row_shape,
+            dtype=dtype,
+            bounds=bounds,
+            path=Path(str(array.filename)),
+            offset=array.offset,
+        )
+    return ArraySource(name=name, row_shape=row_shape, dtype=dtype, bounds=bounds, array=array)
+
+
+def _maps_whole_file(array: np.memmap[Any, Any]) -> bool:
+    """Whether `array` is the map itself, C-ordered, not a slice of it nor changed in memory."""
+    whole = array.filename is not None and not isinstance(array.base, np.memmap)
+    return bool(whole and array.flags.c_contiguous and array.mode in ("r", "r+"))
+
+
+def _lazy(array: Any, name: str) -> Source:
+    _need_rows(array.shape, name)
+    if any(np.isnan(size) for size in array.chunks[0]):
+        raise ShapeError(
+            f"{name} is a Dask array whose chunk sizes are unknown; call "
+            f".compute_chunk_sizes() on it first."
+        )
+    whole = {axis: -1 for axis in range(1, array.ndim)}
+    array = array.rechunk(whole)
+    sizes = [size for size in array.chunks[0] if size]
+    if len(sizes) < len(array.chunks[0]):
+        array = array.rechunk({0: tuple(sizes) or (0,)})
+    bounds = tuple(int(at) for at in np.cumsum([0, *sizes]))
+    return DaskSource(
+        name=name,
+        row_shape=tuple(array.shape[1:]),
+        dtype=np.dtype(array.dtype),
+        bounds=bounds,
+        array=array,
+    )
+
+
+def _labelled(
+    array: xr.DataArray, name: str, dim: Hashable | None, block_rows: int | None
+) -> Source:
+    if dim is not None and dim not in array.dims:
+        raise InputError(f"dim={dim!r} is not a dimension of {name}, which has {array.dims}.")
+    if dim is not None:
+        array = array.transpose(dim, ...)
+    _need_rows(array.shape, name)
+    if array.chunks is None:
+        row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
+        array = array.chunk({array.dims[0]: block_rows or rows_per_block(row_bytes)})
+    return _lazy(array.data, name)
+
+
+def _only_variable(dataset: xr.Dataset, name: str) -> xr.DataArray:
+    if len(dataset.data_vars) != 1:
+        raise InputError(
+            f"{name} is a Dataset with {len(dataset.data_vars)} variables "
+            f"({', '.join(map(str, dataset.data_vars)) or 'none'}); pass one, as dataset['NAME']."
+        )
+    return next(iter(dataset.data_vars.values()))
+
+
+def _open_path(
+    path: str,
+    name: str,
+    columns: tuple[str, ...] | None,
+    block_rows: int | None,
+    missing: Missing,
+) -> Source:
+    local = Path(path)
+    if "://" not in path:
+        if not local.exists():
+            raise StoreError(f"{name}: {path} does not exist (looked in {Path.cwd()}).")
+        if local.suffix == ".npy":
+            return _npy(local, name, block_rows)
+        if local.suffix == ".parquet" or (local.is_dir() and any(local.glob("*.parquet"))):
+            return parquet_source(local, name=name, columns=columns)
+    try:
+        array = open_zarr(path)
+    except (GroupNotFoundError, FileNotFoundError, NotADirectoryError, KeyError) as error:
+        raise StoreError(
+            f"{name}: {path} is not a collection of rows; expected a Zarr array or group, a .npy "
+            f"file, or Parquet."
+        ) from error
+    return zarr_source(array, name=name, block_rows=block_rows, missing=missing)
+
+
+def _npy(path: Path, name: str, block_rows: int | None) -> Source:
+    try:
+        with path.open("rb") as file:
+            version = npy_format.read_magic(file)
+            read = (
+                npy_format.read_array_header_1_0
+                if version == (1, 0)
+                else npy_format.read_array_header_2_0
+            )
+            shape, fortran, dtype = read(file)
+            offset = file.tell()
+    except ValueError as error:
+        raise StoreError(f"{name}: {path} is not a .npy file: {error}") from error
+    _need_rows(shape, name)
+    if dtype.hasobject or fortran:
+        raise StoreError(
+            f"{name}: {path} holds {'Python objects' if dtype.hasobject else 'columns in order'}; "
+            f"expected numbers in row (C) order. Save numpy.ascontiguousarray(x) again."
+        )
+    needed = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if path.stat().st_size < needed:
+        raise StoreError(
+            f"{name}: {path} is truncated: {path.stat().st_size} bytes where its header promises "
+            f"{needed}. Copy it again."
+        )
+    row_bytes = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
+    return FileSource(
+        name=name,
+        row_shape=tuple(shape[1:]),
+        dtype=dtype,
+        bounds=even_bounds(shape[0], block_rows or rows_per_block(row_bytes)),
+        path=path,
+        offset=offset,
+    )

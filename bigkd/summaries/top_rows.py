@@ -1,0 +1,100 @@
+"""The rows with the largest scores, and the rows themselves."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from bigkd.backends import device, namespace
+from bigkd.protocols import Array, FeatureMap, Footprint, Rows
+from bigkd.summaries.compose import tile_rows, tiles
+
+
+class TopRowsState(NamedTuple):
+    """The best rows so far, best first; places not yet filled have index -1."""
+
+    score: Array  # (n_scores, n_top)
+    index: Array  # (n_scores, n_top), row numbers
+    values: Array  # (n_scores, n_top, width), the rows, as float64
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopRows:
+    """The `n_top` rows of largest score, for each of several scores.
+
+    Of equal scores the smaller row number wins, so the answer does not depend on block order.
+    Weights play no part. `work_features` is the width of what `scores` computes inside.
+    """
+
+    scores: FeatureMap
+    n_top: int
+    work_features: int
+    exact: ClassVar[bool] = True
+
+    def init(self, like: Array) -> TopRowsState:
+        """State of no rows, on the namespace and device of `like`."""
+        xp, on = namespace(like), device(like)
+        shape = (self.scores.n_features, self.n_top)
+        return TopRowsState(
+            score=xp.full(shape, -xp.inf, dtype=xp.float64, device=on),
+            index=xp.full(shape, -1, dtype=xp.int64, device=on),
+            values=xp.zeros((*shape, self.scores.width), dtype=xp.float64, device=on),
+        )
+
+    def update(self, state: TopRowsState, rows: Rows) -> TopRowsState:
+        """State after `rows`, shape ``(n, width)``, too."""
+        for tile in tiles(rows, tile_rows(self.work_features * 4)):
+            state = self.merge(state, self._of(tile))
+        return state
+
+    def merge(self, left: TopRowsState, right: TopRowsState) -> TopRowsState:
+        """State of both sets of rows."""
+        xp = namespace(left.score)
+        score = xp.concat([left.score, right.score], axis=1)
+        index = xp.concat([left.index, right.index], axis=1)
+        order = _best(xp, score, index)[:, : self.n_top]
+        picked = []
+        for at in range(score.shape[0]):
+            both = xp.concat([left.values[at, ...], right.values[at, ...]], axis=0)
+            picked.append(xp.take(both, order[at, :], axis=0))
+        return TopRowsState(
+            xp.take_along_axis(score, order, axis=1),
+            xp.take_along_axis(index, order, axis=1),
+            xp.stack(picked, axis=0),
+        )
+
+    def finalize(self, state: TopRowsState) -> TopRowsState:
+        """The state as it is."""
+        return state
+
+    def footprint(self, n_rows: int, itemsize: int) -> Footprint:
+        """The best rows, and one tile of features and scores."""
+        state = self.scores.n_features * self.n_top * 8 * (2 + self.scores.width)
+        n_tile = min(n_rows, tile_rows(self.work_features * 4))
+        wide = self.work_features + 2 * self.scores.width + 6 * self.scores.n_features
+        return Footprint(
+            state=state,
+            scratch=2 * state + n_tile * wide * max(4, itemsize),
+            row_cost=self.work_features * (self.scores.width // 2 + self.scores.n_features),
+        )
+
+    def _of(self, rows: Rows) -> TopRowsState:
+        xp = namespace(rows.values)
+        score = xp.astype(self.scores(rows.values), xp.float64).T
+        index = xp.broadcast_to(rows.index[None, :], score.shape)
+        order = _best(xp, score, index)[:, : self.n_top]
+        values = [
+            xp.astype(xp.take(rows.values, order[at, :], axis=0), xp.float64)
+            for at in range(score.shape[0])
+        ]
+        return TopRowsState(
+            xp.take_along_axis(score, order, axis=1),
+            xp.take_along_axis(index, order, axis=1),
+            xp.stack(values, axis=0),
+        )
+
+
+def _best(xp: object, score: Array, index: Array) -> Array:
+    """Positions along axis 1 from the largest score to the smallest, ties by row number."""
+    xp = namespace(score)
+    by_index = xp.argsort(index, axis=1, stable=True)
+    by_score = xp.argsort(xp.take_along_axis(score, by_index, axis=1), axis=1, descending=True)
+    return xp.take_along_axis(by_index, by_score, axis=1)
