@@ -2,6 +2,7 @@
 
 from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset
 from bigkd.io.rows import open_rows
+from bigkd.io.sampling import sample_rows
 from bigkd.io.sources import ArraySource, DaskSource, Source
 from bigkd.io.states import arrays_to_state, load_state, save_state, state_to_arrays
 
@@ -15,6 +16,7 @@ __all__ = [
     "load_state",
     "open_rows",
     "remove_store",
+    "sample_rows",
     "save_dataset",
     "save_state",
     "state_to_arrays",
