@@ -131,4 +131,3 @@ class FeatureMap(Protocol):
     def __call__(self, x: Array) -> Array:
         """Features, shape ``(n, n_features)``, of rows of shape ``(n, width)``."""
         ...
-

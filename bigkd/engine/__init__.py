@@ -1,6 +1,6 @@
 """The only place that builds Dask graphs: map, reduce and pairs over blocks of rows."""
 
-from bigkd.engine.inputs import NonFinite
+from bigkd.engine.inputs import NonFinite, collect_rows
 from bigkd.engine.map import map_rows
 from bigkd.engine.memory import Plan
 from bigkd.engine.progress import Event, Reporting
@@ -18,6 +18,7 @@ __all__ = [
     "Session",
     "Settings",
     "Tally",
+    "collect_rows",
     "limit_blas",
     "map_rows",
     "open_session",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from bigkd.backends import device, namespace, to_host
-from bigkd.errors import DataError
+from bigkd.errors import DataError, EmptyInputError
 from bigkd.io import DaskSource, Source
 from bigkd.protocols import Array, Rows
 
@@ -35,6 +35,21 @@ def read_rows(
         else:
             values = raw[at].reshape((raw[at].shape[0], source.width))
         yield _checked(source, block, values, nonfinite)
+
+
+def collect_rows(source: Source, nonfinite: NonFinite) -> Rows:
+    """All rows of `source` in memory, checked: for methods that need every pair."""
+    parts = list(read_rows(source, range(source.n_blocks), None, nonfinite))
+    xp = namespace(parts[0].values)
+    rows = Rows(
+        xp.concat([part.values for part in parts], axis=0),
+        xp.concat([part.index for part in parts], axis=0),
+    )
+    if rows.values.shape[0] == 0:
+        raise EmptyInputError(
+            f"{source.name}: none of its {source.n_rows} rows is finite; nothing is left."
+        )
+    return rows
 
 
 def _checked(source: Source, block: int, values: Array, nonfinite: NonFinite) -> Rows:

@@ -6,7 +6,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask import delayed
+from dask.delayed import delayed
 
 from bigkd.backends import namespace
 from bigkd.engine.inputs import NonFinite, raw_blocks, read_rows, without_graph
@@ -37,7 +37,8 @@ def map_rows(
         )
         for at, (start, stop) in enumerate(pairwise(source.bounds))
     ]
-    return da.concatenate(blocks, axis=0)
+    joined: da.Array = da.concatenate(blocks, axis=0)
+    return joined
 
 
 def _apply(
@@ -57,4 +58,5 @@ def _apply(
         out[rows.index - source.first_index(block), :] = xp.astype(
             function(rows.values), xp.float64
         )
-    return out.astype(dtype)
+    converted: Array = out.astype(dtype)
+    return converted

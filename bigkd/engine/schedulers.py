@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
-import dask
 import psutil
 import threadpoolctl
+from dask import config
+from dask.base import compute
 from dask.callbacks import Callback
 from distributed import Client, KilledWorker, LocalCluster, get_client
 from distributed import wait as wait_for
@@ -36,15 +37,17 @@ class Runner(Protocol):
         ...
 
 
-class _CountTasks(Callback):  # type: ignore[misc]  # dask is untyped
+class _CountTasks(Callback):
     """Feeds a watch from the tasks of Dask's own schedulers."""
 
     def __init__(self, watch: Watch, rows: dict[str, int]) -> None:
-        super().__init__(posttask=lambda key, *_: watch.advance(rows.get(str(key), 0)))
+        super().__init__(  # type: ignore[no-untyped-call]
+            posttask=lambda key, *_: watch.advance(rows.get(str(key), 0))
+        )
 
 
 class LocalRunner:
-    """This process: one task at a time, or one on each thread."""
+    """The current process: one task at a time, or one on each thread."""
 
     distributed = False
 
@@ -56,7 +59,7 @@ class LocalRunner:
         del topic
         scheduler = "synchronous" if self._threads == 1 else "threads"
         with threadpoolctl.threadpool_limits(limits=1), _CountTasks(watch, rows):
-            return dask.compute(root, scheduler=scheduler, num_workers=self._threads)[0]
+            return compute(root, scheduler=scheduler, num_workers=self._threads)[0]
 
     def available(self) -> int:
         """What is free now, shared among the threads."""
@@ -82,14 +85,14 @@ class ClusterRunner:
         """
         del rows
         self._client.subscribe_topic(topic, watch.on_event)
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
             future = self._client.compute(root, retries=3)
         try:
             while not future.done():
                 self._wait(future)
                 if watch.idle > self._stall_seconds:
                     raise ClusterError(
-                        f"nothing finished on {self._client.scheduler.address} for "
+                        f"nothing finished on the cluster for "
                         f"{watch.idle:.0f} s; are there workers, and have they memory and disk? "
                         f"{RESUME}"
                     )

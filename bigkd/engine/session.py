@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dask import delayed
+from dask.delayed import delayed
 from dask.utils import parse_bytes
 
 from bigkd import __version__
@@ -82,8 +82,10 @@ class Session:
     show: Reporter
     plans: list[Plan] = field(default_factory=list)
 
-    def reduce(self, summary: Summary[Any], source: Source, *, label: str) -> Reduced:
-        """State of `summary` after every row of `source`: one pass.
+    def reduce(
+        self, summary: Summary[Any], source: Source, *, label: str, first_row: int = 0
+    ) -> Reduced:
+        """State of `summary` after every row of `source`, numbered from `first_row`: one pass.
 
         Raises
         ------
@@ -99,12 +101,10 @@ class Session:
         self._admit(plan_pass(label, source, stripes, cost))
         run = uuid.uuid4().hex[:12]
         topic = f"bigkd-{run}" if self.runner.distributed else None
-        job = Job(summary, source, self.settings.nonfinite, topic)
+        job = Job(summary, source, self.settings.nonfinite, first_row, topic)
         root, rows = self._graph(job, stripes, run)
         with Watch(self.show, label, source.n_rows) as watch:
-            reduced: Reduced = self.runner.compute(
-                root, watch=watch, topic=topic or run, rows=rows
-            )
+            reduced: Reduced = self.runner.compute(root, watch=watch, topic=topic or run, rows=rows)
         if int(reduced.tally.rows) == 0:
             raise EmptyInputError(
                 f"{source.name}: none of its {source.n_rows} rows is finite; nothing is left."
@@ -126,7 +126,7 @@ class Session:
         topic = f"bigkd-{run}" if self.runner.distributed else None
         policy = self.settings.nonfinite
         jobs = [
-            delayed(Job(summary, without_graph(source), policy, topic), traverse=False)
+            delayed(Job(summary, without_graph(source), policy, 0, topic), traverse=False)
             for source in (left, other)
         ]
         rows: dict[str, int] = {}
@@ -187,7 +187,12 @@ class Session:
         if self.settings.checkpoint is None:
             return ""
         return spec_token(
-            __version__, job.source.identity(), job.summary, job.nonfinite, tuple(stripes)
+            __version__,
+            job.source.identity(),
+            job.summary,
+            job.nonfinite,
+            job.first_row,
+            tuple(stripes),
         )
 
     def _checkpoint(self, token: str, number: int) -> Checkpoint | None:
@@ -216,4 +221,3 @@ def open_session(settings: Settings) -> Iterator[Session]:
             yield Session(settings=settings, runner=runner, show=show)
         finally:
             show.close()
-

@@ -1,6 +1,7 @@
 """How a pass is cut: pure arithmetic that sees the data and the spec, never the cluster."""
 
 import bisect
+from itertools import pairwise
 from typing import NamedTuple
 
 from bigkd.config import HELD_BYTES, MAX_SEGMENTS, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
@@ -26,9 +27,7 @@ def cut_stripes(source: Source, *, row_cost: int) -> list[Stripe]:
     rows = max(1, min(rows, most_bytes // max(1, source.row_bytes)))
     count = min(source.n_blocks, MAX_STRIPES, -(-source.n_rows // rows))
     cuts = [_nearest(source.bounds, source.n_rows * at / count) for at in range(count + 1)]
-    return [
-        Stripe(first, last) for first, last in zip(cuts, cuts[1:], strict=False) if first < last
-    ]
+    return [Stripe(first, last) for first, last in pairwise(cuts) if first < last]
 
 
 def cut_segments(n_stripes: int) -> list[range]:
@@ -36,9 +35,7 @@ def cut_segments(n_stripes: int) -> list[range]:
     size = 1
     while n_stripes > size * MAX_SEGMENTS:
         size *= 2
-    return [
-        range(start, min(start + size, n_stripes)) for start in range(0, n_stripes, size)
-    ]
+    return [range(start, min(start + size, n_stripes)) for start in range(0, n_stripes, size)]
 
 
 def _nearest(bounds: tuple[int, ...], row: float) -> int:

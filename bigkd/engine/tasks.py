@@ -34,6 +34,7 @@ class Job(NamedTuple):
     summary: Any  # a Summary, or a PairSummary
     source: Source
     nonfinite: NonFinite
+    first_row: int  # row number of the first row, where rows were summarised before
     topic: str | None  # where a worker process reports its progress
 
 
@@ -63,7 +64,8 @@ def run_stripe(job: Job, stripe: Stripe, raw: Sequence[Array] | None = None) -> 
         size = job.source.bounds[number + 1] - job.source.bounds[number]
         kept = int(part.values.shape[0])
         if kept:
-            state = job.summary.update(state, part)
+            numbered = part._replace(index=part.index + job.first_row)
+            state = job.summary.update(state, numbered)
         rows, dropped = rows + kept, dropped + size - kept
         report(job.topic, size)
     xp = namespace(part.values)

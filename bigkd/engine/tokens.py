@@ -26,23 +26,26 @@ def spec_token(*parts: Any) -> str:
 def _add(hashed: Any, part: Any) -> None:
     if part is None or isinstance(part, bool | int | float | str | bytes | np.generic):
         hashed.update(f"{type(part).__name__}:{part!r};".encode())
-    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
-        hashed.update(f"{type(part).__module__}.{type(part).__qualname__}(".encode())
-        for field in dataclasses.fields(part):
-            if field.compare or field.init:
-                hashed.update(f"{field.name}=".encode())
-                _add(hashed, getattr(part, field.name))
-        hashed.update(b")")
     elif isinstance(part, tuple | list):
         hashed.update(f"{len(part)}[".encode())
         for item in part:
             _add(hashed, item)
         hashed.update(b"]")
+    elif dataclasses.is_dataclass(part) and not isinstance(part, type):
+        _add_dataclass(hashed, part)
     elif is_array(part):
         values = np.ascontiguousarray(to_host(part))
         hashed.update(f"array{values.shape}{values.dtype.str}".encode())
         hashed.update(values.data)
-    elif hasattr(part, "__qualname__") and "<" not in part.__qualname__:
+    elif "<" not in getattr(part, "__qualname__", "<"):
         hashed.update(f"{part.__module__}.{part.__qualname__};".encode())
     else:
         raise TypeError(f"a checkpoint cannot be keyed by {part!r}; pass a module-level function.")
+
+
+def _add_dataclass(hashed: Any, part: Any) -> None:
+    hashed.update(f"{type(part).__module__}.{type(part).__qualname__}(".encode())
+    for field in dataclasses.fields(part):
+        hashed.update(f"{field.name}=".encode())
+        _add(hashed, getattr(part, field.name))
+    hashed.update(b")")

@@ -96,7 +96,8 @@ def load_dataset(path: str | Path, *, kind: str) -> xr.Dataset:
             f"from a copy, or compute it again."
         )
     del dataset.attrs[MANIFEST]
-    return dataset
+    loaded: xr.Dataset = dataset
+    return loaded
 
 
 def is_store(path: str | Path) -> bool:
@@ -146,7 +147,7 @@ def _write(dataset: xr.Dataset, target: str, kind: str) -> None:
             write_empty_chunks=True,
             encoding={name: {"compressors": [codec]} for name in names},
         )
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": FORMAT,
             "kind": kind,
             "version": __version__,
@@ -169,7 +170,7 @@ def _checksums(dataset: xr.Dataset) -> dict[str, str]:
 def _checksum(variable: xr.Variable) -> str:
     values = np.asarray(variable.values)
     if values.dtype.kind in "OUT":
-        content = "\0".join(map(str, values.ravel().tolist())).encode()
+        content: Any = "\0".join(map(str, values.ravel().tolist())).encode()
         label = "text"
     else:
         content = np.ascontiguousarray(values).data.cast("B") if values.size else b""

@@ -24,7 +24,7 @@ def even_bounds(n_rows: int, block_rows: int) -> tuple[int, ...]:
 
 
 def rows_per_block(row_bytes: int, *, multiple: int = 1) -> int:
-    """Rows of one read of at most `BLOCK_BYTES` and `BLOCK_ROWS`, a multiple of the store's own chunk."""
+    """Rows of one read, at most `BLOCK_BYTES` and `BLOCK_ROWS`; a multiple of the store's chunk."""
     aim = min(BLOCK_ROWS, BLOCK_BYTES // max(1, row_bytes))
     return max(1, aim // multiple) * multiple
 

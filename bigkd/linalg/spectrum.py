@@ -43,7 +43,7 @@ def top_eigenpairs(
         found = _lanczos(matrix, k)
         if found is not None:
             return found
-    dense: Matrix = matrix @ np.eye(n) if operator else matrix
+    dense = np.asarray(matrix @ np.eye(n) if operator else matrix)
     values, vectors = scipy.linalg.eigh(dense, subset_by_index=(n - k, n - 1))
     return values[::-1].copy(), vectors[:, ::-1].copy()
 

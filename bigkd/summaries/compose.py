@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bigkd.backends import namespace
+from bigkd.backends import device, namespace
 from bigkd.config import MEGABYTE
 from bigkd.protocols import Array, FeatureMap, Footprint, Rows, Summary
 
@@ -82,12 +82,15 @@ class Mapped:
 
     def init(self, like: Array) -> Any:
         """State of no rows."""
-        xp = namespace(like)
-        return self.summary.init(self.features(xp.zeros((1, self.features.width))))
+        xp, on = namespace(like), device(like)
+        row = xp.zeros((1, self.features.width), dtype=xp.float32, device=on)
+        return self.summary.init(self.features(row))
 
     def update(self, state: Any, rows: Rows) -> Any:
         """State after the features of `rows`, too."""
         for tile in tiles(rows, tile_rows(self.features.n_features * 4)):
+            # The features of a tile are bound to no name here, so that they are gone before the
+            # next tile's are made.
             state = self.summary.update(state, tile._replace(values=self.features(tile.values)))
         return state
 
@@ -100,11 +103,12 @@ class Mapped:
         return self.summary.finalize(state)
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """One tile of features, and a centred copy of its rows."""
-        itemsize = 8 if itemsize == 8 else 4
+        """One tile of features, and what its map needs for a few hundred rows at a time."""
+        itemsize = max(4, itemsize)
         n_tile = min(n_rows, tile_rows(self.features.n_features * 4))
         inner = self.summary.footprint(n_tile, itemsize)
-        tile = n_tile * (self.features.n_features + 2 * self.features.width) * itemsize
+        wide = self.features.n_features + self.features.width
+        tile = (n_tile * self.features.n_features + 1024 * wide) * itemsize
         projection = self.features.n_features * self.features.width // 2
         return Footprint(
             state=inner.state,

@@ -62,9 +62,7 @@ class KernelSum:
 
     def footprint(self, n_left: int, n_right: int, itemsize: int) -> Footprint:
         """Two tiles of kernel values."""
-        return Footprint(
-            state=16, scratch=2 * n_left * n_right * max(4, itemsize), row_cost=64
-        )
+        return Footprint(state=16, scratch=2 * n_left * n_right * max(4, itemsize), row_cost=64)
 
 
 def _weights(rows: Rows) -> Array:

@@ -50,7 +50,7 @@ class TopRows:
         xp = namespace(left.score)
         score = xp.concat([left.score, right.score], axis=1)
         index = xp.concat([left.index, right.index], axis=1)
-        order = _best(xp, score, index)[:, : self.n_top]
+        order = _best(score, index)[:, : self.n_top]
         picked = []
         for at in range(score.shape[0]):
             both = xp.concat([left.values[at, ...], right.values[at, ...]], axis=0)
@@ -80,7 +80,7 @@ class TopRows:
         xp = namespace(rows.values)
         score = xp.astype(self.scores(rows.values), xp.float64).T
         index = xp.broadcast_to(rows.index[None, :], score.shape)
-        order = _best(xp, score, index)[:, : self.n_top]
+        order = _best(score, index)[:, : self.n_top]
         values = [
             xp.astype(xp.take(rows.values, order[at, :], axis=0), xp.float64)
             for at in range(score.shape[0])
@@ -92,7 +92,7 @@ class TopRows:
         )
 
 
-def _best(xp: object, score: Array, index: Array) -> Array:
+def _best(score: Array, index: Array) -> Array:
     """Positions along axis 1 from the largest score to the smallest, ties by row number."""
     xp = namespace(score)
     by_index = xp.argsort(index, axis=1, stable=True)

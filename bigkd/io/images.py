@@ -1,0 +1,115 @@
+"""Pictures out: grids as PNG, pages as HTML. The only user of Pillow."""
+
+import base64
+import html
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bigkd.errors import InputError
+from bigkd.io.optional import require
+
+Picture = np.ndarray[Any, np.dtype[np.uint8]]
+
+_GAP = 2
+_LEAST_SIDE = 48
+
+
+def as_pictures(
+    lines: list[np.ndarray[Any, Any]],
+    shape: tuple[int, ...],
+    value_range: tuple[float, float] | None,
+) -> list[list[Picture]]:
+    """Lines of flattened rows as pictures ``(y, x, 3)``, uint8, small ones enlarged.
+
+    Raises
+    ------
+    InputError
+        If `shape` is not ``(y, x)`` or ``(y, x, channel)`` with 1, 3 or 4 channels.
+    """
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
+        raise InputError(
+            f"images must have shape (n, y, x) or (n, y, x, channel) with 1, 3 or 4 channels; a "
+            f"row has shape {shape}."
+        )
+    low, high = value_range or _range(lines)
+    scale = 255.0 / (high - low) if high > low else 0.0
+    zoom = max(1, -(-_LEAST_SIDE // max(shape[:2])))
+    return [
+        [
+            _picture(np.clip((row.astype(np.float64) - low) * scale, 0.0, 255.0), shape, zoom)
+            for row in line
+        ]
+        for line in lines
+    ]
+
+
+def grid_of(lines: list[list[Picture]]) -> Picture:
+    """One picture of all, a line each, with gaps; at least one pixel large."""
+    sizes = [picture.shape for line in lines for picture in line]
+    height, width = (sizes[0][0], sizes[0][1]) if sizes else (1, 1)
+    columns = max((len(line) for line in lines), default=1)
+    grid = np.full(
+        (
+            max(1, len(lines) * (height + _GAP) - _GAP),
+            max(1, columns * (width + _GAP) - _GAP),
+            3,
+        ),
+        255,
+        dtype=np.uint8,
+    )
+    for down, line in enumerate(lines):
+        for across, picture in enumerate(line):
+            top, left = down * (height + _GAP), across * (width + _GAP)
+            grid[top : top + height, left : left + width] = picture
+    return grid
+
+
+def write_png(picture: Picture, path: Path) -> None:
+    """Write one picture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_png(picture))
+
+
+def html_page(lines: list[list[Picture]], captions: list[str]) -> str:
+    """A page with a caption and a strip of pictures for each line; it needs nothing else."""
+    sections = []
+    for line, caption in zip(lines, captions, strict=True):
+        data = base64.b64encode(_png(grid_of([line]))).decode("ascii")
+        text = html.escape(caption)
+        sections.append(
+            f"<figure><figcaption>{text}</figcaption>"
+            f'<img alt="{text}" src="data:image/png;base64,{data}"></figure>'
+        )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Modes</title>'
+        "<style>body{font-family:sans-serif;margin:2em}figure{margin:0 0 1.5em}"
+        "img{max-width:100%;image-rendering:pixelated}</style></head><body><h1>Modes</h1>"
+        + "".join(sections)
+        + "</body></html>\n"
+    )
+
+
+def _range(lines: list[np.ndarray[Any, Any]]) -> tuple[float, float]:
+    drawn = [line for line in lines if line.size]
+    if not drawn or drawn[0].dtype == np.uint8:
+        return 0.0, 255.0
+    return float(min(line.min() for line in drawn)), float(max(line.max() for line in drawn))
+
+
+def _picture(row: np.ndarray[Any, Any], shape: tuple[int, ...], zoom: int) -> Picture:
+    pixels = row.reshape(*shape[:2], -1)
+    if pixels.shape[2] == 4:  # over white
+        opacity = pixels[:, :, 3:] / 255.0
+        pixels = pixels[:, :, :3] * opacity + 255.0 * (1.0 - opacity)
+    colour = np.broadcast_to(pixels, (*shape[:2], 3))
+    return np.round(colour).astype(np.uint8).repeat(zoom, axis=0).repeat(zoom, axis=1)
+
+
+def _png(picture: Picture) -> bytes:
+    image = require("PIL.Image", extra="images")
+    with io.BytesIO() as buffer:
+        image.fromarray(picture).save(buffer, format="PNG")
+        return buffer.getvalue()
