@@ -23,7 +23,7 @@ MODES: dict[str, Variable] = {
     ),
     "standard_error": Variable(("mode",), "standard error of the eigenvalue over blocks of rows"),
     "p_value": Variable(
-        ("mode",), "share of noise spectra whose top eigenvalue reaches this one's"
+        ("mode",), "share of noise spectra whose largest eigenvalue reaches this one"
     ),
     "significant": Variable(("mode",), "whether p_value is at most alpha"),
     "frequency_test": Variable(("mode",), "frequency of the mode in the test set, u.C_test u"),

@@ -10,19 +10,24 @@ frequencies of modes, and its eigenvectors score rows.
 """
 
 from bigkd.finc.comparison import compare_many, entropies, modes_from
+from bigkd.finc.features import ScaledRule
 from bigkd.finc.find import modes
+from bigkd.finc.results import load_modes, save_modes
 from bigkd.finc.scores import score
 from bigkd.finc.sheets import contact_sheet
 from bigkd.finc.stored import add_rows, load_summary, summarize
 
 __all__ = [
+    "ScaledRule",
     "add_rows",
     "compare_many",
     "contact_sheet",
     "entropies",
+    "load_modes",
     "load_summary",
     "modes",
     "modes_from",
+    "save_modes",
     "score",
     "summarize",
 ]

@@ -75,7 +75,7 @@ def modes_dataset(
     spectrum = decompose(spec, test, reference, choices)
     values = {
         **spectrum.variables(choices.alpha),
-        "noise_level": spectrum.noise.level(choices.alpha),
+        "noise_level": spectrum.noise.null.level(choices.alpha),
         "mode_vector": spectrum.vectors.T,
         "fourier_frequency": spec.features.frequencies,
         **mmd2(spec, test, reference),

@@ -12,7 +12,7 @@ from bigkd.backends import to_host
 from bigkd.engine import Settings, collect_rows
 from bigkd.finc.features import FeatureChoice, exact_kernel
 from bigkd.finc.ken import GramSpectrum, gram_spectrum, require_small
-from bigkd.finc.noise import Noise, Vector
+from bigkd.finc.noise import Null, Vector
 from bigkd.finc.spectrum import Choices, without_diagonal
 from bigkd.io import Source
 from bigkd.schema import MODES, dataset
@@ -59,10 +59,8 @@ def _variables(spectrum: GramSpectrum, choices: Choices, seed: int) -> dict[str,
     test, reference = spectrum.scores(vectors)
     signs = np.where(test.mean(axis=0) < 0.0, -1.0, 1.0)
     test, reference = test * signs, reference * signs
-    empty = np.zeros((0, 0, 0))
-    null = spectrum.null(choices.n_draws, seed=seed)
-    noise = Noise(eigenvalue, null, empty, empty)
-    p_value = noise.p_values(eigenvalue)
+    null = Null(spectrum.null(choices.n_draws, seed=seed))
+    p_value = null.p_values(eigenvalue)
     return {
         "eigenvalue": eigenvalue,
         "standard_error": np.hypot(_error(test), choices.rho * _error(reference)),
@@ -70,7 +68,7 @@ def _variables(spectrum: GramSpectrum, choices: Choices, seed: int) -> dict[str,
         "significant": p_value <= choices.alpha,
         "frequency_test": (test**2).mean(axis=0),
         "frequency_reference": (reference**2).mean(axis=0),
-        "noise_level": noise.level(choices.alpha),
+        "noise_level": null.level(choices.alpha),
         **_mmd2(spectrum),
         "scores": (test, reference),
     }

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from bigkd.backends import to_host
 from bigkd.config import STALL_SECONDS
 from bigkd.engine import NonFinite, Reporting, Scheduler, Session, Settings, open_session
 from bigkd.errors import InputError
@@ -62,10 +63,12 @@ def modes(
         them for underrepresented modes.
     kernel
         A kernel of `bigkd.kernels`; ``"auto"`` for a Gaussian with the paper's variance rule on a
-        seeded sample, ``"median"`` for one with the sample's median distance.
+        seeded sample, ``"median"`` for one with the sample's median distance; a
+        `bigkd.finc.ScaledRule` for a multiple of either, or for another kernel.
     n_frequencies
-        Number r of random Fourier frequencies. ``"auto"``: the smallest of 125, 250, ... 4000 whose
-        eigenvalues are within `frequency_tolerance` of the exact ones on a sample, both reported.
+        Number r of random Fourier frequencies. ``"auto"``: the smallest, from 100 to 4000, whose
+        expected relative error of the top eigenvalues is within `frequency_tolerance`, measured on
+        a sample against the exact ones; reported as ``frequency_error``.
     rho
         How many times more frequent than in the reference a mode must be to count; not negative.
     n_modes
@@ -228,17 +231,15 @@ def with_top_rows(found: xr.Dataset, test: TopRowsState, reference: TopRowsState
     """`found` with the top rows of both sets, and the heterogeneity of each mode."""
     added: dict[str, Any] = {}
     for name, state in (("test", test), ("reference", reference)):
-        added[f"top_index_{name}"] = np.asarray(state.index)
-        added[f"top_score_{name}"] = np.where(state.index < 0, np.nan, state.score)
-    spread = [
-        float(rows[index >= 0].var(axis=0).sum())
-        for rows, index in zip(test.values, test.index, strict=True)
-    ]
-    added["heterogeneity"] = np.asarray(spread)
+        index, score = to_host(state.index), to_host(state.score)
+        added[f"top_index_{name}"] = index
+        added[f"top_score_{name}"] = np.where(index < 0, np.nan, score)
+    shown = zip(to_host(test.values), to_host(test.index), strict=True)
+    added["heterogeneity"] = [float(rows[at >= 0].var(axis=0).sum()) for rows, at in shown]
     variables = {
         name: (
             MODES[name].dims,
-            values,
+            np.asarray(values),
             {"long_name": MODES[name].long_name, "units": MODES[name].units},
         )
         for name, values in added.items()

@@ -44,15 +44,17 @@ class GramSpectrum:
         return test * np.sqrt(self.n_test), reference * np.sqrt(self.n_reference / self.rho)
 
     def null(self, n_draws: int, *, seed: int) -> Vector:
-        """Largest eigenvalues of noise alone: random signs, centred in each set."""
-        generator = rng(seed, _STREAM)
-        null = np.empty(n_draws)
-        for at in range(n_draws):
-            signs = generator.choice([-1.0, 1.0], self.n_test + self.n_reference)
-            signs[: self.n_test] -= signs[: self.n_test].mean()
-            signs[self.n_test :] -= signs[self.n_test :].mean()
-            null[at] = self.factored.top(signs, 1)[0][0]
-        return null
+        """Largest eigenvalues of noise alone: random signs, centred in each set.
+
+        Infinite where a set has a single row, which tells nothing of noise.
+        """
+        if min(self.n_test, self.n_reference) < 2:
+            return np.full(n_draws, np.inf)
+        shape = (n_draws, self.n_test + self.n_reference)
+        signs = rng(seed, _STREAM).choice([-1.0, 1.0], shape)
+        for own in (slice(self.n_test), slice(self.n_test, None)):
+            signs[:, own] -= signs[:, own].mean(axis=1, keepdims=True)
+        return self.factored.largest(signs)
 
 
 def gram_spectrum(

@@ -67,7 +67,7 @@ class Spectrum:
 
     def variables(self, alpha: float) -> dict[str, Any]:
         """What every comparison reports of its modes."""
-        p_value = self.noise.p_values(self.eigenvalue)
+        p_value = self.noise.null.p_values(self.eigenvalue)
         return {
             "eigenvalue": self.eigenvalue,
             "standard_error": self.standard_error,
@@ -92,7 +92,6 @@ def decompose(spec: FincSpec, test: FincState, reference: FincState, choices: Ch
             test.groups,
             reference.groups,
             rho=choices.rho,
-            k=choices.n_modes,
             n_draws=choices.n_draws,
             seed=spec.seed,
         )
