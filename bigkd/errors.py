@@ -11,10 +11,11 @@
     ├── StoreError (OSError)         a store: absent, corrupted, incompatible
     ├── MemoryPlanError (MemoryError) the plan needs more than a worker has
     ├── ClusterError (RuntimeError)  the cluster stopped answering: resumable
+    ├── LockedError (RuntimeError)   another job is writing the same output
     └── MissingDependencyError (ImportError) an extra is not installed
 
 Each says what was expected, what came, and what to do next. `exit_code` is what the command line
-returns for it: 2 usage, 4 data, 5 cluster (run again with ``--resume``).
+returns for it: 2 usage, 4 data, 5 cluster (run again with ``--resume``), 75 locked.
 """
 
 from typing import ClassVar
@@ -66,6 +67,12 @@ class ClusterError(BigkdError, RuntimeError):
     """The cluster stopped making progress; what is checkpointed is kept and can be resumed."""
 
     exit_code = 5
+
+
+class LockedError(BigkdError, RuntimeError):
+    """Another job holds the lock of the output; the message names its process."""
+
+    exit_code = 75
 
 
 class MissingDependencyError(BigkdError, ImportError):

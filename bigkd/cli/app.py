@@ -1,0 +1,43 @@
+"""`bigkd`: the group of all commands."""
+
+import logging
+import sys
+
+import click
+
+from bigkd import __version__
+from bigkd.cli.compare_commands import modes, run, show
+from bigkd.cli.failures import CarefulGroup
+from bigkd.cli.summary_commands import add_rows, compare, summarize
+
+_EPILOG = """\b
+Exit codes:
+  0    done
+  1    internal error
+  2    wrong usage, job file or input
+  3    significant modes, with --fail-if-significant
+  4    data fault: rows that are not finite, a store that is absent or damaged
+  5    cluster fault: run again with --resume
+  75   another job writes the same output
+  130  interrupted: run again with --resume
+"""
+
+
+@click.group(cls=CarefulGroup, epilog=_EPILOG)
+@click.version_option(__version__, prog_name="bigkd")
+@click.option("--debug", is_flag=True, help="Show tracebacks and what the engine decides.")
+def commands(*, debug: bool) -> None:
+    """Compare collections too big for memory.
+
+    Results go to stdout; progress, messages and errors to stderr.
+    """
+    # Anew each time: the stream may be another one than before.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("bigkd")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
+
+
+for _command in (modes, run, show, summarize, add_rows, compare):
+    commands.add_command(_command)

@@ -1,0 +1,73 @@
+"""From errors to one clear message and an exit code that a scheduler can use."""
+
+import errno
+import signal
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+from bigkd.errors import BigkdError
+
+INTERNAL, THRESHOLD, DATA, INTERRUPTED = 1, 3, 4, 130
+
+
+class CarefulGroup(click.Group):
+    """A group whose commands end with the exit codes of `bigkd.errors`."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; tell what went wrong, without a traceback unless asked for."""
+        try:
+            with _terminable():
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # click knows what to do when nobody reads on
+            debug = bool(ctx.params.get("debug"))
+            if debug:
+                traceback.print_exception(error)
+            click.echo(_message(error, debug), err=True)
+            ctx.exit(_exit_code(error))
+
+
+def _exit_code(error: BaseException) -> int:
+    if isinstance(error, BigkdError):
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return DATA if isinstance(error, OSError) else INTERNAL
+
+
+def _message(error: BaseException, debug: bool) -> str:
+    notes = [str(note) for note in getattr(error, "__notes__", [])]
+    if isinstance(error, KeyboardInterrupt):
+        return " ".join(["Interrupted.", *notes])
+    if isinstance(error, BigkdError):
+        return " ".join([f"Error: {error}", *notes])
+    if isinstance(error, OSError):
+        return f"Error: the system refused: {error}."
+    hint = "" if debug else " For the traceback, run it again as: bigkd --debug ..."
+    return f"Internal error: {type(error).__name__}: {error}.{hint}"
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM, which schedulers send, interrupt as Ctrl-C does: locks go, checkpoints stay."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,67 @@
+"""Results as JSON: what a program reads."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import numpy as np
+import xarray as xr
+
+_LARGE = ("feature", "fourier")
+
+
+def modes_record(result: xr.Dataset) -> dict[str, Any]:
+    """Numbers of a comparison and of each mode; the vectors stay in the store."""
+    small = {
+        str(name): variable
+        for name, variable in result.data_vars.items()
+        if not set(_LARGE) & set(variable.dims)
+    }
+    scalars = {name: v.values for name, v in small.items() if not v.dims}
+    modes = [
+        {"mode": at, **{name: v.values[at] for name, v in small.items() if v.dims}}
+        for at in range(result.sizes["mode"])
+    ]
+    return {
+        "modes": modes,
+        "n_significant": int(result["significant"].sum()),
+        **scalars,
+        "attrs": dict(result.attrs),
+    }
+
+
+def comparison_record(result: xr.Dataset) -> dict[str, Any]:
+    """Every pair that is not a set with itself."""
+    pairs = []
+    for test in result["test"].values.tolist():
+        for reference in result["reference"].values.tolist():
+            if test == reference:
+                continue
+            pair = result.sel(test=test, reference=reference)
+            values = {str(name): v.values for name, v in pair.data_vars.items()}
+            pairs.append({"test": test, "reference": reference, **values})
+    return {"pairs": pairs, "attrs": dict(result.attrs)}
+
+
+def summary_record(summary: xr.Dataset) -> dict[str, Any]:
+    """What a summary says of itself."""
+    return {"attrs": dict(summary.attrs)}
+
+
+def print_json(record: Mapping[str, Any]) -> None:
+    """Print `record` as one object of standard JSON: what is not finite is null."""
+    click.echo(json.dumps(_plain(record), allow_nan=False, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,70 @@
+"""What every part of a job has in common, and the types of its fields."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from dask.utils import parse_bytes
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+
+class Part(BaseModel):
+    """A mapping of a job file: unknown keys refused, nothing converted, nothing changed later."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False
+    )
+
+
+def _located(value: str, info: ValidationInfo) -> str:
+    """The path `value`, seen from the folder of the job file; URLs stay as they are."""
+    if "\0" in value:
+        raise ValueError("must be a path without NUL characters")
+    folder = (info.context or {}).get("folder")
+    if folder is None or "://" in value:
+        return value
+    return str(Path(folder) / value)
+
+
+def _count(value: Any) -> Any:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise ValueError(f"must be 'auto' or a whole number of at least 1; got {value!r}")
+
+
+def _bytes(value: Any) -> Any:
+    try:
+        if isinstance(value, int | str) and not isinstance(value, bool) and parse_bytes(value) > 0:
+            return value
+    except ValueError:
+        pass
+    raise ValueError(f"must be a positive number of bytes, or text such as '2 GiB'; got {value!r}")
+
+
+def _scheduler(value: str) -> str:
+    if value in ("sync", "threads", "local") or "://" in value:
+        return value
+    raise ValueError(
+        f"must be 'sync', 'threads', 'local', or an address such as tcp://host:8786; got {value!r}"
+    )
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, str) and value:
+        return value
+    raise ValueError(f"must be a path, as text; got {value!r}")
+
+
+Location: TypeAlias = Annotated[str, BeforeValidator(_text), AfterValidator(_located)]
+"""A path, relative to the job file, or a URL."""
+
+Count: TypeAlias = Annotated[int | Literal["auto"], BeforeValidator(_count)]
+"""A whole number of at least one, or ``auto``."""
+
+Bytes: TypeAlias = Annotated[int | str, BeforeValidator(_bytes)]
+"""A number of bytes, or text such as ``2 GiB``."""
+
+SchedulerName: TypeAlias = Annotated[str, AfterValidator(_scheduler)]
+"""Where tasks run."""
+
+Positive: TypeAlias = Annotated[float, Field(gt=0)]
+Whole: TypeAlias = Annotated[int, Field(ge=1)]

@@ -1,0 +1,120 @@
+"""What is wrong with a job, in words: each problem with the key that it is about."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+Path = tuple[str | int, ...]
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong."""
+
+    path: Path
+    """Keys that lead to it from the top, as they stand in the file; empty for the whole."""
+
+    message: str
+    """A sentence that begins with what the key is missing or must be, without the key."""
+
+
+def problems(error: ValidationError, model: type[BaseModel], data: Any) -> list[Problem]:
+    """Every problem of `data`, which `model` refused."""
+    return [_problem(detail, model, data) for detail in error.errors(include_url=False)]
+
+
+def suggestion(word: str, known: Sequence[str]) -> str:
+    """Which of `known` was probably meant, as a sentence; empty if nothing is close."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def dotted(path: Path) -> str:
+    """``modes.columns[0]``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel], data: Any) -> Problem:
+    path = _path_in(data, detail["loc"])
+    kind, given = detail["type"], detail["input"]
+    if kind == "extra_forbidden":
+        fields = {k: v for p in _parts(model, path[:-1], data) for k, v in p.model_fields.items()}
+        known = sorted(fields, key=lambda name: not fields[name].is_required())
+        listed = ", ".join(known)
+        hint = suggestion(str(path[-1]), known)
+        return Problem(path, f"is not a key here.{hint} Known keys: {listed}.")
+    if kind == "missing":
+        return Problem(path, f"is missing{_meaning(model, path, data)}.")
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return Problem(path, _wrong_tag(detail))
+    if kind in ("model_type", "model_attributes_type"):
+        return Problem(path, f"must be a mapping of keys to values; got {given!r}.")
+    message = detail["msg"].replace("Input should be", "must be")
+    if message.startswith("Value error, "):
+        return Problem(path, message.removeprefix("Value error, ").rstrip(".") + ".")
+    return Problem(path, f"{message}; got {given!r}.")
+
+
+def _path_in(data: Any, loc: Path) -> Path:
+    """`loc` without what pydantic puts between the keys: the tags of unions."""
+    path: list[str | int] = []
+    at = data
+    for number, part in enumerate(loc):
+        inside = part in at if isinstance(at, Mapping) else isinstance(at, list)
+        if inside:
+            at = at[part]
+        # What is not there is a tag, unless it comes last: then it is the key that is missing.
+        elif number < len(loc) - 1 or not isinstance(at, Mapping) or at.get("name") == part:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _parts(model: type[BaseModel], path: Path, data: Any) -> list[type[BaseModel]]:
+    """The models that may stand at `path`; of several, the one whose name the data give."""
+    found = [model]
+    at = data
+    for key in path:
+        at = at.get(key) if isinstance(at, Mapping) else None
+        fields = [part.model_fields.get(str(key)) for part in found]
+        found = [
+            part for field in fields if field is not None for part in _models(field.annotation)
+        ]
+    name = at.get("name") if isinstance(at, Mapping) else None
+    named = [
+        part
+        for part in found
+        if "name" in part.model_fields and name in get_args(part.model_fields["name"].annotation)
+    ]
+    return named or found
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _meaning(model: type[BaseModel], path: Path, data: Any) -> str:
+    """What the field at `path` is for, after a colon."""
+    for part in _parts(model, path[:-1], data):
+        field = part.model_fields.get(str(path[-1]))
+        if field is not None and field.description:
+            return f": {field.description}"
+    return ""
+
+
+def _wrong_tag(detail: ErrorDetails) -> str:
+    context = detail.get("ctx", {})
+    expected = context.get("expected_tags")
+    if expected is None:
+        return "must have a name: gaussian, laplace, matern or inverse_multiquadric."
+    tag = str(context.get("tag"))
+    names = [name.strip("' ") for name in str(expected).split(",")]
+    return f"has the name {tag!r}, which must be one of {expected}.{suggestion(tag, names)}"

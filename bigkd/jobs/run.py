@@ -1,0 +1,123 @@
+"""A job carried out."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from bigkd import finc
+from bigkd.engine import Reporting
+from bigkd.errors import InputError
+from bigkd.io import Source, open_rows
+from bigkd.io.images import as_pictures, html_page
+from bigkd.jobs.schema import Job, OutputPart
+from bigkd.jobs.workspace import require_replaceable, workspace
+
+
+class Outcome(NamedTuple):
+    """What a job led to."""
+
+    result: xr.Dataset
+    store: str | None
+    """Where the result was written."""
+
+    sheet: Path | None
+    """Where the contact sheet was written."""
+
+    n_resumed: int
+    """Finished segments of an earlier run that were there to go on from."""
+
+
+def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Outcome:
+    """Carry out a job: compare, write the result, draw the contact sheet.
+
+    The result's store appears whole or not at all. While the job runs it holds ``<store>.lock`` and
+    keeps finished work in ``<store>.checkpoint``; both go when it succeeds.
+
+    Parameters
+    ----------
+    job
+        From `load_job`, or made by hand.
+    resume
+        Go on from what an interrupted run of the same job has finished, to the same bits;
+        otherwise that is removed first.
+    progress
+        As for `bigkd.finc.modes`; by default the job's own `progress_log`.
+
+    Raises
+    ------
+    LockedError
+        If another run writes the same output.
+    BigkdError
+        As `bigkd.finc.modes`. What can be checked before the rows are read is.
+    """
+    output = job.output
+    pictures = _pictures(job)
+    shown = job.run.progress_log if progress is None else progress
+    with workspace(
+        output.store,
+        checkpoint=job.run.checkpoint,
+        keep_checkpoints=job.run.keep_checkpoints,
+        resume=resume,
+    ) as place:
+        _refuse_existing(output)
+        result = _modes(job, place.checkpoint, shown)
+        if output.store is not None:
+            finc.save_modes(result, output.store, overwrite=True)
+        sheet = None
+        if output.sheet is not None:
+            Path(output.sheet).parent.mkdir(parents=True, exist_ok=True)
+            sheet = finc.contact_sheet(pictures, result, output.sheet)
+    return Outcome(result, output.store, sheet, place.n_found)
+
+
+def _modes(job: Job, checkpoint: str | None, progress: Reporting) -> xr.Dataset:
+    wanted, run = job.modes, job.run
+    result = finc.modes(
+        wanted.test.open("test"),
+        wanted.reference.open("reference"),
+        kernel=wanted.kernel.build(),
+        n_frequencies=wanted.n_frequencies,
+        rho=wanted.rho,
+        n_modes=wanted.n_modes,
+        method=wanted.method,
+        sampling=wanted.sampling,
+        frequency_tolerance=wanted.frequency_tolerance,
+        n_top=wanted.n_top,
+        alpha=wanted.alpha,
+        n_draws=wanted.n_draws,
+        seed=wanted.seed,
+        nonfinite=wanted.nonfinite,
+        scheduler=run.scheduler,
+        progress=progress,
+        checkpoint=checkpoint,
+        memory_limit=run.memory_limit,
+        stall_seconds=run.stall_seconds,
+    )
+    # Names only: equal inputs give equal files, wherever they lie.
+    return result.assign_attrs(test=wanted.test.name, reference=wanted.reference.name)
+
+
+def _refuse_existing(output: OutputPart) -> None:
+    """Refuse to write over what must not be, before the long work."""
+    if output.store is not None:
+        require_replaceable(output.store, overwrite=output.overwrite)
+    if output.sheet is not None:
+        sheet = Path(output.sheet)
+        if sheet.exists() and not (output.overwrite and sheet.is_file()):
+            raise InputError(
+                f"{sheet} exists already; pass --overwrite, or overwrite: true in a job file, to "
+                f"replace a file."
+            )
+
+
+def _pictures(job: Job) -> Source | None:
+    """The pictures of the contact sheet, checked before the long work: it comes last."""
+    if job.output.sheet is None:
+        return None
+    images = job.output.images
+    source = job.modes.test.open("images") if images is None else open_rows(images, name="images")
+    blank = np.zeros((1, source.width), source.dtype)
+    html_page(as_pictures([blank], source.row_shape, None), [""])
+    return source

@@ -1,0 +1,144 @@
+"""The command line as a process: streams, signals, and going on afterwards."""
+
+import json
+import signal
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from bigkd.engine import session, stripes
+from bigkd.io import load_dataset
+from bigkd.jobs.workspace import n_segments
+
+FAST = ("--kernel", "gaussian:3", "--n-frequencies", "50", "--n-modes", "4", "--scheduler", "sync")
+PAIR = ("modes", "test.npy", "reference.npy", *FAST, "--block-rows", "10")
+
+
+def wait_for_segments(folder, store, least):
+    """Wait until a running process has finished some segments."""
+    deadline = time.monotonic() + 20
+    while n_segments(str(folder / f"{store}.checkpoint")) < least:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def same_bits(folder, one, other):
+    results = [load_dataset(folder / name, kind="modes") for name in (one, other)]
+    xr.testing.assert_identical(*results)
+    first, second = (result["eigenvalue"].values.tobytes() for result in results)
+    assert first == second
+
+
+def finish(process):
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_process__keeps_stdout_for_json(start, folder):
+    code, out, err = finish(start(*PAIR, "--json", "--out", "result.zarr"))
+    assert code == 0
+    assert len(json.loads(out)["modes"]) == 4
+    assert "Wrote the result to result.zarr." in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((*PAIR, "--fail-if-significant", "--quiet"), 3, ""),
+        ((*PAIR, "--rho", "-1"), 2, "Error: --rho must be"),
+        (("modes", "nowhere.npy", "reference.npy"), 4, "Error: test: nowhere.npy does not exist"),
+    ],
+)
+def test_process__exit_codes(start, arguments, code, message):
+    found, _, err = finish(start(*arguments))
+    assert found == code
+    assert err.startswith(message)
+    assert message or not err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_process__cluster_that_is_not_there(start):
+    code, out, err = finish(start(*PAIR[:3], "--kernel", "gaussian:3", "--n-frequencies", "50",
+                                  "--scheduler", "tcp://127.0.0.1:1"))  # fmt: skip
+    assert code == 5
+    assert out == ""
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_process__stopped_and_resumed_gives_the_same_bits(
+    start, folder, bigkd, monkeypatch, number
+):
+    process = start(*PAIR, "--out", "result.zarr", pause=0.1)
+    wait_for_segments(folder, "result.zarr", 3)
+    process.send_signal(number)
+    code, out, err = finish(process)
+    assert out == ""
+    assert "Traceback" not in err
+    assert not (folder / "result.zarr").exists()
+    if number == signal.SIGKILL:
+        assert code == -signal.SIGKILL
+        assert (folder / "result.zarr.lock").exists()  # a dead process's: to be taken over
+    else:
+        assert code == 130
+        assert "Interrupted." in err
+        assert "kept in result.zarr.checkpoint. Run the same command with --resume" in err
+        assert not (folder / "result.zarr.lock").exists()
+
+    kept = n_segments(str(folder / "result.zarr.checkpoint"))
+    monkeypatch.setattr(stripes, "STRIPE_WORK", 100_000)  # as in the process
+    restored = []
+    original = session.restore
+    monkeypatch.setattr(
+        session, "restore", lambda *arguments: restored.append(1) or original(*arguments)
+    )
+    resumed = bigkd(*PAIR, "--out", "result.zarr", "--resume")
+    assert resumed.exit_code == 0
+    assert f"Resumed: {kept} finished segments were there." in resumed.stderr
+    assert len(restored) == kept >= 3
+    assert bigkd(*PAIR, "--out", "whole.zarr").exit_code == 0
+    assert len(restored) == kept
+    same_bits(folder, "result.zarr", "whole.zarr")
+    assert {path.name for path in folder.iterdir()} == {
+        "test.npy", "reference.npy", "result.zarr", "whole.zarr",
+    }  # fmt: skip
+
+
+def test_process__two_of_one_output(start, folder):
+    first = start(*PAIR, "--out", "result.zarr", pause=0.1)
+    wait_for_segments(folder, "result.zarr", 1)
+    code, _, err = finish(start(*PAIR, "--out", "result.zarr"))
+    assert code == 75
+    assert f"Error: result.zarr.lock is held by process {first.pid} on" in err
+    assert "Traceback" not in err
+    assert first.poll() is None
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_process__local_cluster_gives_the_same_bits(start, folder, bigkd, monkeypatch):
+    local = [word if word != "sync" else "local" for word in PAIR]
+    code, _, err = finish(start(*local, "--out", "local.zarr"))
+    assert code == 0, err
+    monkeypatch.setattr(stripes, "STRIPE_WORK", 100_000)
+    assert bigkd(*PAIR, "--out", "sync.zarr").exit_code == 0
+    same_bits(folder, "local.zarr", "sync.zarr")
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_process__local_cluster_tells_of_bad_data(start, folder):
+    rows = np.load("test.npy")
+    rows[3] = np.nan
+    np.save("nan.npy", rows)
+    local = [word if word != "sync" else "local" for word in PAIR]
+    local[1] = "nan.npy"
+    code, _, err = finish(start(*local, "--progress", "none"))
+    assert code == 4
+    # Dask's workers log the task that failed; what is ours comes last.
+    assert err.splitlines()[-1].startswith("Error: test: row 3 (row 3 of block 0) is not finite")
