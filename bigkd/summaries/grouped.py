@@ -1,11 +1,11 @@
 """Second moments of random groups of rows: what sampling noise is estimated from."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from bigkd.backends import device, namespace
 from bigkd.protocols import Array, Footprint, Rows
-from bigkd.summaries.moments import float_rows, require_width
+from bigkd.summaries.moments import copied_rows, float_rows, product_itemsize, require_width
 
 
 def group_of(index: Array, n_groups: int, *, seed: int) -> Array:
@@ -61,25 +61,29 @@ class GroupedSecondMoment:
         """State after `rows`, shape ``(n, width)``, too; adds into the memory of `state`."""
         require_width(rows, self.width)
         xp = namespace(rows.values)
-        values = float_rows(rows)
         group = group_of(rows.index, self.n_groups, seed=self.seed)
         order = xp.argsort(group, stable=True)
-        values = xp.take(values, order, axis=0)
-        ends = xp.searchsorted(xp.take(group, order), xp.arange(self.n_groups), side="right")
-        weights = None if rows.weights is None else xp.take(rows.weights, order)
-        start = 0
+        numbers = xp.arange(self.n_groups, device=device(group))
+        ends = xp.searchsorted(xp.take(group, order), numbers, side="right")
+        step, start = copied_rows(self.width), 0
         for at in range(self.n_groups):
             stop = int(ends[at])
-            part = values[start:stop, :]
-            scaled: Any = part
-            added: Any = float(stop - start)
-            if weights is not None:
-                own = xp.astype(weights[start:stop], part.dtype)
-                scaled, added = part * own[:, None], xp.sum(own, dtype=xp.float64)
-            state.weight[at] += added
-            state.outer[at, ...] += scaled.T @ part
+            for first in range(start, stop, step):
+                self._add(state, at, rows, order[first : min(first + step, stop)])
             start = stop
         return state
+
+    def _add(self, state: GroupedMomentState, group: int, rows: Rows, members: Array) -> None:
+        """Add the rows at the positions `members` to one group."""
+        xp = namespace(rows.values)
+        values = float_rows(Rows(xp.take(rows.values, members, axis=0), members))
+        scaled, weight = values, float(members.shape[0])
+        if rows.weights is not None:
+            weights = xp.take(rows.weights, members)
+            scaled = values * xp.astype(weights, values.dtype)[:, None]
+            weight = xp.sum(weights, dtype=xp.float64)
+        state.weight[group] += weight
+        state.outer[group, ...] += scaled.T @ values
 
     def merge(self, left: GroupedMomentState, right: GroupedMomentState) -> GroupedMomentState:
         """State of both sets of rows; exact up to float64 rounding."""
@@ -90,10 +94,10 @@ class GroupedSecondMoment:
         return state
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """Every group's matrix, and the rows once more in the order of their groups."""
-        matrices = 8 * self.n_groups * self.width**2
+        """Every group's matrix, one product, copies of some rows, and the order of all."""
+        copied = 3 * self.width * min(n_rows, copied_rows(self.width))
         return Footprint(
-            state=matrices,
-            scratch=n_rows * (self.width * itemsize + 32),
+            state=8 * self.n_groups * (self.width**2 + 1),
+            scratch=40 * n_rows + product_itemsize(itemsize) * (self.width**2 + copied),
             row_cost=self.width**2 // 2,
         )

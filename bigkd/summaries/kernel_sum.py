@@ -36,9 +36,13 @@ class KernelSum:
         del diagonal
         xp = namespace(left.values)
         values = self.kernel(left.values, right.values)
+        if not xp.isdtype(values.dtype, "real floating"):
+            values = xp.astype(values, xp.float64)
         times = 2.0 if mirrored else 1.0
         one, other = _weights(left), _weights(right)
-        by_row = xp.sum(values * xp.astype(other, values.dtype)[None, :], axis=1, dtype=xp.float64)
+        if right.weights is not None:
+            values = values * xp.astype(other, values.dtype)[None, :]
+        by_row = xp.sum(values, axis=1, dtype=xp.float64)
         total = xp.sum(one * by_row)
         return KernelSumState(
             state.weight + times * xp.sum(one) * xp.sum(other), state.total + times * total

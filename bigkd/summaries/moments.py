@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 from bigkd.backends import device, namespace
 from bigkd.errors import EmptyInputError, ShapeError
 from bigkd.protocols import Array, Footprint, Rows
+from bigkd.summaries.compose import MOST_TILE_ROWS, tiles
 
 
 def require_width(rows: Rows, width: int) -> None:
@@ -15,11 +16,30 @@ def require_width(rows: Rows, width: int) -> None:
 
 
 def float_rows(rows: Rows) -> Array:
-    """Values as floating point; integers become float64, so that sums of them are exact."""
+    """Values as float32 or float64; integers become float64, so that sums of them are exact."""
     xp = namespace(rows.values)
-    if xp.isdtype(rows.values.dtype, "real floating"):
-        return rows.values
-    return xp.astype(rows.values, xp.float64)
+    if not xp.isdtype(rows.values.dtype, "real floating"):
+        return xp.astype(rows.values, xp.float64)
+    if xp.finfo(rows.values.dtype).bits < 32:  # products of float16 overflow
+        return xp.astype(rows.values, xp.float32)
+    return rows.values
+
+
+def is_copied(rows: Rows) -> bool:
+    """Whether an update makes copies of `rows`, to cast or to weigh them."""
+    xp = namespace(rows.values)
+    wide = any(xp.isdtype(rows.values.dtype, dtype) for dtype in (xp.float32, xp.float64))
+    return rows.weights is not None or not wide
+
+
+def product_itemsize(itemsize: int) -> int:
+    """Bytes of an element of products of rows: narrow integers become float64."""
+    return itemsize if itemsize == 4 else 8
+
+
+def copied_rows(width: int) -> int:
+    """Rows to copy at once, so that two copies are no larger than one product of theirs."""
+    return max(512, width // 2)
 
 
 class MeanState(NamedTuple):
@@ -50,15 +70,17 @@ class Mean:
         """State after `rows`, shape ``(n, width)``, too."""
         require_width(rows, self.width)
         xp = namespace(rows.values)
-        values = float_rows(rows)
-        if rows.weights is None:
-            added = xp.sum(values, axis=0, dtype=xp.float64)
-            weight = state.weight + float(values.shape[0])
-        else:
-            weights = xp.astype(rows.weights, xp.float64)
-            added = weights @ xp.astype(values, xp.float64)
-            weight = state.weight + xp.sum(weights)
-        return MeanState(state.count + values.shape[0], weight, state.total + added)
+        n_rows = rows.values.shape[0]
+        count, weight, total = state
+        for tile in tiles(rows, self._copied_rows() if is_copied(rows) else max(1, n_rows)):
+            if tile.weights is None:
+                total = total + xp.sum(float_rows(tile), axis=0, dtype=xp.float64)
+                weight = weight + float(tile.values.shape[0])
+            else:
+                weights = xp.astype(tile.weights, xp.float64)
+                total = total + weights @ xp.astype(tile.values, xp.float64)
+                weight = weight + xp.sum(weights)
+        return MeanState(count + n_rows, weight, total)
 
     def merge(self, left: MeanState, right: MeanState) -> MeanState:
         """State of both sets of rows; exact up to float64 rounding."""
@@ -77,9 +99,15 @@ class Mean:
         return state.total / state.weight
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """One row."""
-        del n_rows, itemsize
-        return Footprint(state=8 * (self.width + 2), scratch=16 * self.width, row_cost=self.width)
+        """A few rows."""
+        del itemsize
+        copied = 8 * self.width * min(n_rows, self._copied_rows())
+        return Footprint(
+            state=8 * (self.width + 2), scratch=24 * self.width + copied, row_cost=self.width
+        )
+
+    def _copied_rows(self) -> int:
+        return max(16, 65_536 // max(1, self.width))
 
 
 class SecondMomentState(NamedTuple):
@@ -93,8 +121,8 @@ class SecondMomentState(NamedTuple):
 class SecondMoment:
     """Uncentred covariance of rows.
 
-    Each update is one symmetric product in the precision of the rows, over one tile and so of
-    bounded length, added to a float64 total. Cost: ``width**2 / 2`` multiply-adds a row.
+    Symmetric products in the precision of the rows, each over one tile and so of bounded length,
+    are added to a float64 total. Cost: ``width**2 / 2`` multiply-adds a row.
     """
 
     width: int
@@ -112,14 +140,17 @@ class SecondMoment:
         """State after `rows`, shape ``(n, width)``, too; adds into the memory of `state`."""
         require_width(rows, self.width)
         xp = namespace(rows.values)
-        values = float_rows(rows)
-        outer = state.outer
-        if rows.weights is None:
-            outer += values.T @ values
-            return SecondMomentState(state.weight + float(values.shape[0]), outer)
-        weights = xp.astype(rows.weights, values.dtype)
-        outer += (values * weights[:, None]).T @ values
-        return SecondMomentState(state.weight + xp.sum(weights, dtype=xp.float64), outer)
+        weight, outer = state
+        for tile in tiles(rows, copied_rows(self.width) if is_copied(rows) else MOST_TILE_ROWS):
+            values = float_rows(tile)
+            if tile.weights is None:
+                outer += values.T @ values
+                weight = weight + float(values.shape[0])
+            else:
+                own = xp.astype(tile.weights, values.dtype)
+                outer += (values * own[:, None]).T @ values
+                weight = weight + xp.sum(tile.weights, dtype=xp.float64)
+        return SecondMomentState(weight, outer)
 
     def merge(self, left: SecondMomentState, right: SecondMomentState) -> SecondMomentState:
         """State of both sets of rows; exact up to float64 rounding."""
@@ -138,10 +169,10 @@ class SecondMoment:
         return state.outer / state.weight
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """A float64 matrix, and one product in the precision of the rows."""
-        del n_rows
+        """A float64 matrix, one product in the precision of the rows, and copies of some rows."""
+        copied = 2 * self.width * min(n_rows, copied_rows(self.width))
         return Footprint(
             state=8 * self.width**2 + 8,
-            scratch=itemsize * self.width**2,
+            scratch=product_itemsize(itemsize) * (self.width**2 + copied),
             row_cost=self.width**2 // 2,
         )

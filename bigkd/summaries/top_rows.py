@@ -50,7 +50,7 @@ class TopRows:
         xp = namespace(left.score)
         score = xp.concat([left.score, right.score], axis=1)
         index = xp.concat([left.index, right.index], axis=1)
-        order = _best(score, index)[:, : self.n_top]
+        order = _best(score, index, self.n_top)
         picked = []
         for at in range(score.shape[0]):
             both = xp.concat([left.values[at, ...], right.values[at, ...]], axis=0)
@@ -66,21 +66,23 @@ class TopRows:
         return state
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """The best rows, and one tile of features and scores."""
-        state = self.scores.n_features * self.n_top * 8 * (2 + self.scores.width)
+        """The best rows, one tile of features, and one tile of scores while it is sorted."""
+        itemsize = max(4, itemsize)
+        n_scores, width = self.scores.n_features, self.scores.width
         n_tile = min(n_rows, tile_rows(self.work_features * 4))
-        wide = self.work_features + 2 * self.scores.width + 6 * self.scores.n_features
+        state = n_scores * self.n_top * 8 * (2 + width)
+        features = (n_tile * self.work_features + 1024 * (self.work_features + width)) * itemsize
         return Footprint(
             state=state,
-            scratch=2 * state + n_tile * wide * max(4, itemsize),
-            row_cost=self.work_features * (self.scores.width // 2 + self.scores.n_features),
+            scratch=3 * state + features + n_tile * n_scores * (40 + itemsize),
+            row_cost=self.work_features * (width // 2 + n_scores),
         )
 
     def _of(self, rows: Rows) -> TopRowsState:
         xp = namespace(rows.values)
         score = xp.astype(self.scores(rows.values), xp.float64).T
         index = xp.broadcast_to(rows.index[None, :], score.shape)
-        order = _best(score, index)[:, : self.n_top]
+        order = _best(score, index, self.n_top)
         values = [
             xp.astype(xp.take(rows.values, order[at, :], axis=0), xp.float64)
             for at in range(score.shape[0])
@@ -92,9 +94,10 @@ class TopRows:
         )
 
 
-def _best(score: Array, index: Array) -> Array:
-    """Positions along axis 1 from the largest score to the smallest, ties by row number."""
+def _best(score: Array, index: Array, n_top: int) -> Array:
+    """Positions along axis 1 of the `n_top` largest scores, largest first, ties by row number."""
     xp = namespace(score)
-    by_index = xp.argsort(index, axis=1, stable=True)
+    taken = xp.where(index < 0, xp.iinfo(index.dtype).max, index)  # empty places come last
+    by_index = xp.argsort(taken, axis=1, stable=True)
     by_score = xp.argsort(xp.take_along_axis(score, by_index, axis=1), axis=1, descending=True)
-    return xp.take_along_axis(by_index, by_score, axis=1)
+    return xp.take_along_axis(by_index, by_score[:, : min(n_top, score.shape[1])], axis=1)

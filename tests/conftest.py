@@ -1,6 +1,16 @@
 import array_api_strict
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default",
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.register_profile("ci", settings.get_profile("default"), max_examples=300, derandomize=True)
+settings.load_profile("default")
 
 
 def _read_only(x):
