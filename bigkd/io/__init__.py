@@ -1,6 +1,6 @@
 """The only place that opens stores: rows to read, states and Datasets to keep."""
 
-from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset
+from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset, store_kind
 from bigkd.io.rows import open_rows
 from bigkd.io.sampling import sample_rows
 from bigkd.io.sources import ArraySource, DaskSource, Source
@@ -20,4 +20,5 @@ __all__ = [
     "save_dataset",
     "save_state",
     "state_to_arrays",
+    "store_kind",
 ]

@@ -1,17 +1,15 @@
 """Datasets in Zarr, whole or not at all: results, summaries and checkpoints are written here.
 
 A store carries a manifest in its root attributes: format, kind, the version that wrote it, and the
-SHA-256 of every variable. The manifest is written last and, on a local disk, the finished folder
-is renamed into place, so that a reader meets a complete store or none. Reading checks every byte
-against the manifest. Nothing is ever unpickled.
+SHA-256 of every variable, of its metadata, and of the attributes. The manifest is written last and,
+on a local disk, the finished folder is renamed into place, so that a reader meets a complete store
+or none. Reading checks every byte against the manifest. Nothing is ever unpickled.
 """
 
-import hashlib
 import os
 import shutil
 import uuid
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,13 @@ import numpy as np
 import xarray as xr
 import zarr
 from zarr.codecs import ZstdCodec
+from zarr.core.sync import sync
+from zarr.storage import FsspecStore
 
-from bigkd import __version__
 from bigkd.errors import InputError, StoreError
+from bigkd.io.manifests import MANIFEST, checksum, corrupted, read_manifest, write_manifest
 
-FORMAT = 1
-MANIFEST = "bigkd_manifest"
+_TEXT = np.dtype("O", metadata={"element_type": str})  # as xarray marks text, even if empty
 
 
 def save_dataset(
@@ -41,21 +40,22 @@ def save_dataset(
     kind
         What it is, as the reader will ask for it: ``"modes"``, ``"finc-summary"``.
     overwrite
-        Replace a store that is there already; it stays whole until the new one is.
+        Replace a store of this package that is there already. On a local disk it stays whole until
+        the new one is; on an object store, which cannot rename, it is removed first.
 
     Raises
     ------
     InputError
-        If something is at `path` and `overwrite` is False.
+        If something is at `path` and `overwrite` is False, or it is not a store of this package.
     """
     dataset = _portable_text(dataset.load())
     target = str(path)
     if "://" in target:
-        _refuse_existing(_exists_remote(target), target, overwrite)
+        _refuse_existing(_remote_state(target), target, overwrite)
         _write(dataset, target, kind)
         return
     final = Path(target)
-    _refuse_existing(final.exists(), target, overwrite)
+    _refuse_existing(_local_state(final), target, overwrite)
     final.parent.mkdir(parents=True, exist_ok=True)
     fresh = final.with_name(f".{final.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
@@ -66,46 +66,52 @@ def save_dataset(
 
 
 def load_dataset(path: str | Path, *, kind: str) -> xr.Dataset:
-    """Read a store that `save_dataset` wrote, into memory, and check every variable.
+    """Read a store that `save_dataset` wrote, into memory, and check every byte.
 
     Raises
     ------
     StoreError
         If there is no such store, it was not finished, it is of another kind or a newer format,
-        or a variable differs from its checksum.
+        or anything in it differs from its checksum.
     """
     target = str(path)
-    try:
-        attrs = dict(zarr.open_group(target, mode="r").attrs)
-    except (FileNotFoundError, zarr.errors.BaseZarrError, ValueError, KeyError) as error:
-        raise StoreError(f"{target} is not a readable Zarr store: {error}") from error
-    manifest = _manifest(attrs, target, kind)
-    try:
-        dataset = xr.open_zarr(target, consolidated=False, chunks=None).load()
-    except Exception as error:  # codecs raise their own types on flipped bits
+    manifest = read_manifest(target)
+    if manifest["kind"] != kind:
         raise StoreError(
-            f"{target} is corrupted: {error}. Restore it from a copy, or compute it again."
-        ) from error
-    found = _checksums(dataset)
-    expected = manifest["checksums"]
-    bad = sorted(name for name in expected if found.get(name) != expected[name])
-    if bad or set(found) != set(expected):
-        names = bad or sorted(set(found) ^ set(expected))
-        raise StoreError(
-            f"{target} is corrupted: {', '.join(names)} does not match its checksum. Restore it "
-            f"from a copy, or compute it again."
+            f"{target} holds {manifest['kind']!r}; expected {kind!r}. Was another path meant?"
         )
+    try:
+        dataset = xr.open_zarr(target, zarr_format=3, consolidated=False, chunks=None).load()
+        found = {str(name): checksum(v) for name, v in dataset.variables.items()}
+    except Exception as error:  # codecs raise their own types on flipped bits
+        raise corrupted(target, f"{type(error).__name__}: {error}") from error
+    expected = manifest["variables"]
+    differ = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+    if differ:
+        raise corrupted(target, f"{', '.join(differ)} does not match its checksum")
     del dataset.attrs[MANIFEST]
-    loaded: xr.Dataset = dataset
-    return loaded
+    in_order = {name: dataset[name].variable for name in expected if name in dataset.data_vars}
+    return _plain_text(dataset.drop_vars(in_order).assign(in_order))
+
+
+def store_kind(path: str | Path) -> str:
+    """Which kind of store of this package is at `path`.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or it was not finished.
+    """
+    return str(read_manifest(str(path))["kind"])
 
 
 def is_store(path: str | Path) -> bool:
-    """Whether a finished store of this package is at the local `path`."""
+    """Whether a finished store of this package, with metadata as written, is at `path`."""
     try:
-        return MANIFEST in zarr.open_group(str(path), mode="r").attrs
-    except (FileNotFoundError, zarr.errors.BaseZarrError, ValueError, KeyError):
+        read_manifest(str(path))
+    except StoreError:
         return False
+    return True
 
 
 def remove_store(path: str | Path) -> None:
@@ -113,30 +119,13 @@ def remove_store(path: str | Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _manifest(attrs: Mapping[str, Any], target: str, kind: str) -> Mapping[str, Any]:
-    manifest = attrs.get(MANIFEST)
-    if not isinstance(manifest, dict):
-        raise StoreError(
-            f"{target} has no bigkd manifest: it was not written by bigkd, or not finished."
-        )
-    if manifest.get("format") != FORMAT:
-        raise StoreError(
-            f"{target} has format {manifest.get('format')!r}, written by bigkd "
-            f"{manifest.get('version')}; this is bigkd {__version__}, which reads format {FORMAT}. "
-            f"Use the version that wrote it, or compute it again."
-        )
-    if manifest.get("kind") != kind:
-        raise StoreError(
-            f"{target} holds {manifest.get('kind')!r}; expected {kind!r}. Was another path meant?"
-        )
-    if not isinstance(manifest.get("checksums"), dict):
-        raise StoreError(f"{target} is corrupted: its manifest has no checksums.")
-    return manifest
-
-
 def _write(dataset: xr.Dataset, target: str, kind: str) -> None:
     codec = ZstdCodec(level=1, checksum=True)
-    names = [*dataset.data_vars, *dataset.coords]
+    encoding: dict[str, dict[str, object]] = {}
+    for name, variable in dataset.variables.items():
+        encoding[str(name)] = {"compressors": [codec]}
+        if variable.dtype.kind == "f":  # else every NaN would be read back as the same NaN
+            encoding[str(name)]["_FillValue"] = None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Consolidated metadata")
         dataset.to_zarr(
@@ -145,52 +134,71 @@ def _write(dataset: xr.Dataset, target: str, kind: str) -> None:
             zarr_format=3,
             consolidated=False,
             write_empty_chunks=True,
-            encoding={name: {"compressors": [codec]} for name in names},
+            encoding=encoding,
         )
-        manifest: dict[str, Any] = {
-            "format": FORMAT,
-            "kind": kind,
-            "version": __version__,
-            "checksums": _checksums(dataset),
-        }
-        zarr.open_group(target, mode="r+").attrs[MANIFEST] = manifest
         zarr.consolidate_metadata(target)
+    write_manifest(target, kind, dataset)
 
 
 def _portable_text(dataset: xr.Dataset) -> xr.Dataset:
     """Text of variable length: Zarr's format says nothing of NumPy's fixed-length text."""
-    text = {name: v.astype(object) for name, v in dataset.variables.items() if v.dtype.kind == "U"}
-    return dataset.assign({name: (v.dims, v.values, v.attrs) for name, v in text.items()})
+    text = {}
+    for name, variable in dataset.variables.items():
+        if variable.dtype.kind in "UOT":
+            values = np.asarray(variable.values, dtype=_TEXT)
+            odd = [value for value in values.ravel() if not isinstance(value, str)]
+            if odd:
+                raise InputError(
+                    f"variable {name!r} holds Python objects of type {type(odd[0]).__name__}; "
+                    f"stores hold numbers, times and text."
+                )
+            text[name] = (variable.dims, values, variable.attrs)
+    return dataset.assign(text)
 
 
-def _checksums(dataset: xr.Dataset) -> dict[str, str]:
-    return {str(name): _checksum(variable) for name, variable in dataset.variables.items()}
+def _plain_text(dataset: xr.Dataset) -> xr.Dataset:
+    """Text as NumPy's own ``str`` type, of fixed length."""
+    return dataset.assign(
+        {
+            name: (variable.dims, _fixed_length(variable.values), variable.attrs)
+            for name, variable in dataset.variables.items()
+            if variable.dtype.kind in "OT"
+        }
+    )
 
 
-def _checksum(variable: xr.Variable) -> str:
-    values = np.asarray(variable.values)
-    if values.dtype.kind in "OUT":
-        content: Any = "\0".join(map(str, values.ravel().tolist())).encode()
-        label = "text"
-    else:
-        content = np.ascontiguousarray(values).data.cast("B") if values.size else b""
-        label = values.dtype.newbyteorder("<").str
-    hashed = hashlib.sha256(f"{label}{variable.dims}{values.shape}".encode())
-    hashed.update(content)
-    return hashed.hexdigest()
+def _fixed_length(text: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.array(text.tolist(), dtype=np.str_).reshape(text.shape)
 
 
-def _refuse_existing(exists: bool, target: str, overwrite: bool) -> None:
-    if exists and not overwrite:
+def _local_state(path: Path) -> str:
+    """Whether there is ``"nothing"`` at `path`, a store of this package, or something ``"else"``.
+
+    A store with damaged data or attributes is still one: it may be replaced.
+    """
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        return "nothing"
+    document = path / "zarr.json"
+    if document.is_file() and f'"{MANIFEST}"'.encode() in document.read_bytes():
+        return "store"
+    return "else"
+
+
+def _remote_state(target: str) -> str:
+    if is_store(target):
+        return "store"
+    everything = FsspecStore.from_url(target, read_only=True)
+    return "nothing" if sync(everything.is_empty("")) else "else"
+
+
+def _refuse_existing(state: str, target: str, overwrite: bool) -> None:
+    if state == "store" and not overwrite:
         raise InputError(f"{target} exists already; pass overwrite=True to replace it.")
-
-
-def _exists_remote(target: str) -> bool:
-    try:
-        zarr.open_group(target, mode="r")
-    except (FileNotFoundError, zarr.errors.BaseZarrError):
-        return False
-    return True
+    if state == "else":
+        raise InputError(
+            f"{target} exists and was not written by bigkd, which replaces only its own stores. "
+            f"Choose another path, or delete it first."
+        )
 
 
 def _swap(fresh: Path, final: Path) -> None:
@@ -200,5 +208,9 @@ def _swap(fresh: Path, final: Path) -> None:
         return
     old = final.with_name(f".{final.name}.{uuid.uuid4().hex[:8]}.old")
     os.rename(final, old)
-    os.rename(fresh, final)
+    try:
+        os.rename(fresh, final)
+    except OSError:
+        os.rename(old, final)
+        raise
     shutil.rmtree(old, ignore_errors=True)

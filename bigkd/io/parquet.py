@@ -1,6 +1,8 @@
 """Rows of embeddings in Parquet files: row groups are blocks. The only user of pyarrow."""
 
 import bisect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bigkd.errors import DataError, InputError
+from bigkd.errors import DataError, InputError, StoreError
 from bigkd.io.optional import require
 from bigkd.io.sources import Source, digest
 
@@ -34,22 +36,37 @@ class ParquetSource(Source):
         parquet = require("pyarrow.parquet", extra="parquet")
         with parquet.ParquetFile(self.files[file]) as opened:
             table = opened.read_row_group(group, columns=list(self.columns))
-        n_rows = self.bounds[block + 1] - self.bounds[block]
+        place = f"{self.name}: {self.files[file].name}, row group {group}"
         if len(self.columns) > 1:
-            return np.column_stack([table[name].to_numpy() for name in self.columns])
-        column = table[self.columns[0]].combine_chunks()
-        flat = column.flatten() if column.null_count == 0 else None
-        if flat is None or len(flat) != n_rows * self.width:
+            parts = [self._numbers(table[name], name, place) for name in self.columns]
+            return np.column_stack(parts)
+        (name,) = self.columns
+        column = table[name].combine_chunks()
+        if not _is_list(column.type):
+            return self._numbers(column, name, place)[:, None]
+        lengths = require("pyarrow.compute", extra="parquet").list_value_length(column)
+        if column.null_count or np.any(lengths.to_numpy(zero_copy_only=False) != self.width):
             raise DataError(
-                f"{self.name}: column {self.columns[0]!r} of {self.files[file].name}, row group "
-                f"{group}, has missing lists or lists whose length is not {self.width}; every row "
-                f"needs one embedding of equal length."
+                f"{place}: column {name!r} has missing lists or lists whose length is not "
+                f"{self.width}; every row needs one embedding of equal length."
             )
-        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(n_rows, self.width)
+        return self._numbers(column.flatten(), name, place).reshape(-1, self.width)
 
-    def identity(self) -> str:
+    def _numbers(self, column: Any, name: str, place: str) -> np.ndarray[Any, Any]:
+        """Elements of `column`; missing ones are NaN, where the type has it."""
+        if column.null_count and self.dtype.kind != "f":
+            raise DataError(
+                f"{place}: column {name!r} has {column.null_count} missing elements, and "
+                f"{self.dtype} has no NaN to stand for them; fill them, or cast to a floating type."
+            )
+        if hasattr(column, "combine_chunks"):
+            column = column.combine_chunks()
+        values = np.asarray(column.to_numpy(zero_copy_only=False))
+        return values.astype(self.dtype, copy=False)
+
+    def content(self) -> str:
         """Digest of the paths, sizes and times of change."""
-        status = [(file.resolve(), file.stat()) for file in self.files]
+        status = [(file, file.stat()) for file in self.files]
         seen = [(path, about.st_size, about.st_mtime_ns) for path, about in status]
         return digest("parquet", seen, self.columns)
 
@@ -60,27 +77,32 @@ def parquet_source(path: Path, *, name: str, columns: tuple[str, ...] | None) ->
     Raises
     ------
     InputError
-        If it is not clear which column holds the embedding.
+        If it is not clear which column holds the embedding, or a file does not have it.
+    StoreError
+        If a file is not Parquet.
     MissingDependencyError
         If pyarrow is not installed.
     """
-    parquet = require("pyarrow.parquet", extra="parquet")
     files = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else (path,)
     sizes: list[int] = []
     groups: list[tuple[int, int]] = []
+    types: list[np.dtype[Any]] = []
+    width = 0
     for number, file in enumerate(files):
-        with parquet.ParquetFile(file) as opened:
+        with _opened(file, name) as opened:
             schema = opened.schema_arrow
-            columns = columns or _embedding_columns(schema, path)
+            columns = columns or _embedding_columns(schema, file, name)
+            _require_columns(schema, columns, file, name)
+            types += [_element_type(schema.field(column).type) for column in columns]
+            width = width or _width(opened, columns)
             for group in range(opened.num_row_groups):
-                sizes.append(opened.metadata.row_group(group).num_rows)
-                groups.append((number, group))
-            if number == 0:
-                width, dtype = _first_row(opened, columns, path)
+                if opened.metadata.row_group(group).num_rows:
+                    sizes.append(opened.metadata.row_group(group).num_rows)
+                    groups.append((number, group))
     return ParquetSource(
         name=name,
         row_shape=(width,),
-        dtype=dtype,
+        dtype=np.result_type(*types) if all(t.kind in "fiub" for t in types) else types[0],
         bounds=(0, *accumulate(sizes)),
         files=files,
         columns=columns or (),
@@ -88,16 +110,44 @@ def parquet_source(path: Path, *, name: str, columns: tuple[str, ...] | None) ->
     )
 
 
-def _embedding_columns(schema: Any, path: Path) -> tuple[str, ...]:
+@contextmanager
+def _opened(file: Path, name: str) -> Iterator[Any]:
+    """The open file."""
+    parquet = require("pyarrow.parquet", extra="parquet")
+    try:
+        opened = parquet.ParquetFile(file)
+    except Exception as error:  # pyarrow's own, OSError where it is cut short
+        raise StoreError(f"{name}: {file} cannot be read as Parquet: {error}") from error
+    with opened:
+        yield opened
+
+
+def _is_list(kind: Any) -> bool:
+    types = require("pyarrow.types", extra="parquet")
+    return bool(types.is_list(kind) or types.is_fixed_size_list(kind) or types.is_large_list(kind))
+
+
+def _element_type(kind: Any) -> np.dtype[Any]:
+    element = kind.value_type if _is_list(kind) else kind
+    found: np.dtype[Any] = np.dtype(element.to_pandas_dtype())
+    return found
+
+
+def _require_columns(schema: Any, columns: tuple[str, ...], file: Path, name: str) -> None:
+    for column in columns:
+        if column not in schema.names:
+            raise InputError(f"{name}: {file} has no column {column!r}; it has {schema.names}.")
+        if len(columns) > 1 and _is_list(schema.field(column).type):
+            raise InputError(
+                f"{name}: column {column!r} of {file} holds lists, which cannot be combined with "
+                f"other columns; pass columns=({column!r},) alone."
+            )
+
+
+def _embedding_columns(schema: Any, file: Path, name: str) -> tuple[str, ...]:
     """The one column of lists; else every numeric column."""
     types = require("pyarrow.types", extra="parquet")
-    lists = [
-        column.name
-        for column in schema
-        if types.is_list(column.type)
-        or types.is_fixed_size_list(column.type)
-        or types.is_large_list(column.type)
-    ]
+    lists = [column.name for column in schema if _is_list(column.type)]
     numeric = [
         column.name
         for column in schema
@@ -107,21 +157,19 @@ def _embedding_columns(schema: Any, path: Path) -> tuple[str, ...]:
         return (lists[0],)
     if lists or not numeric:
         raise InputError(
-            f"{path} has {len(lists)} columns of lists ({', '.join(lists) or 'none'}) and "
+            f"{name}: {file} has {len(lists)} columns of lists ({', '.join(lists) or 'none'}) and "
             f"{len(numeric)} numeric ones; name the embedding as columns=('NAME',)."
         )
     return tuple(numeric)
 
 
-def _first_row(opened: Any, columns: tuple[str, ...], path: Path) -> tuple[int, np.dtype[Any]]:
-    """Width and element type, from the first row."""
-    absent = [name for name in columns if name not in opened.schema_arrow.names]
-    if absent:
-        raise InputError(f"{path} has no column {absent[0]!r}; it has {opened.schema_arrow.names}.")
-    batch = next(opened.iter_batches(batch_size=1, columns=list(columns)), None)
-    if batch is None:
-        return 1, np.dtype(np.float32)
-    if len(columns) > 1:
-        return len(columns), np.result_type(*[np.asarray(batch[name]).dtype for name in columns])
-    flat = np.asarray(batch[columns[0]].flatten())
-    return len(flat), flat.dtype
+def _width(opened: Any, columns: tuple[str, ...]) -> int:
+    """Elements of a row: of the first list that is not missing; 0 if this file does not tell."""
+    kind = opened.schema_arrow.field(columns[0]).type
+    if not _is_list(kind):
+        return len(columns)
+    for batch in opened.iter_batches(batch_size=64, columns=list(columns)):
+        known = batch[columns[0]].drop_null()
+        if len(known):
+            return len(known[0])
+    return 0

@@ -1,6 +1,7 @@
 """Anything a user may call a collection of rows, opened as a `Source`."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import numpy as np
 import xarray as xr
 import zarr
 from numpy.lib import format as npy_format
-from zarr.errors import GroupNotFoundError
 
 from bigkd.backends import is_array
 from bigkd.errors import EmptyInputError, InputError, ShapeError, StoreError
@@ -43,6 +43,7 @@ def open_rows(
         `xarray.DataArray` or a Dataset with one variable, a `zarr.Array`, or a path or URL of a
         Zarr array, a Zarr group with one array of rows, a ``.npy`` file, or Parquet. The first
         axis counts rows; the others are flattened, so that images ``(n, y, x, channel)`` are rows.
+        A `Source` stays as it was opened, under the new name.
     name
         What messages call it.
     dim
@@ -66,10 +67,11 @@ def open_rows(
     StoreError, DataError
         If a path does not exist or is not a store, or a chunk is missing.
     """
+    if isinstance(data, Source):
+        return replace(data, name=name)
     if isinstance(data, xr.Dataset):
         data = _only_variable(data, name)
-    if block_rows is not None and block_rows < 1:
-        raise InputError(f"block_rows must be at least 1; got {block_rows!r}.")
+    _check_options(block_rows, missing)
     if isinstance(data, str | Path):
         source = _open_path(str(data), name, columns, block_rows, missing)
     elif isinstance(data, zarr.Array):
@@ -89,11 +91,18 @@ def open_rows(
     return source
 
 
+def _check_options(block_rows: int | None, missing: str) -> None:
+    if missing not in ("raise", "skip", "fill"):
+        raise InputError(f"missing must be 'raise', 'skip' or 'fill'; got {missing!r}.")
+    if block_rows is not None and block_rows < 1:
+        raise InputError(f"block_rows must be at least 1; got {block_rows!r}.")
+
+
 def _check(source: Source) -> None:
-    if source.dtype.kind not in "fiub":
+    if source.dtype.kind not in "fiub" or source.dtype.itemsize > 8:
         raise InputError(
             f"{source.name} has elements of type {source.dtype}; expected real numbers (floating, "
-            f"integer or bool)."
+            f"integer or bool) of at most 64 bits."
         )
     if source.n_rows == 0 or source.width == 0:
         raise EmptyInputError(
@@ -112,7 +121,15 @@ def _need_rows(shape: tuple[int, ...], name: str) -> None:
 
 def _in_memory(array: Any, name: str, block_rows: int | None) -> Source:
     _need_rows(tuple(array.shape), name)
-    dtype = np.dtype(str(array.dtype).rpartition(".")[2])
+    if isinstance(array, np.ma.MaskedArray):
+        masked = int(np.sum(np.ma.getmaskarray(array)))
+        raise InputError(
+            f"{name} is a masked array, with {masked} of {array.size} elements masked. Pass "
+            f"array.filled(numpy.nan), with nonfinite='drop' to leave out rows with such elements."
+        )
+    dtype = array.dtype
+    if not isinstance(array, np.ndarray):
+        dtype = np.dtype(str(dtype).rpartition(".")[2])
     row_shape = tuple(int(size) for size in array.shape[1:])
     row_bytes = int(np.prod(row_shape, dtype=np.int64)) * dtype.itemsize
     bounds = even_bounds(array.shape[0], block_rows or rows_per_block(row_bytes))
@@ -134,9 +151,9 @@ def _maps_whole_file(array: np.memmap[Any, Any]) -> bool:
     return bool(whole and array.flags.c_contiguous and array.mode in ("r", "r+"))
 
 
-def _lazy(array: Any, name: str) -> Source:
+def _lazy(array: Any, name: str, *, origin: Path | None = None) -> Source:
     _need_rows(array.shape, name)
-    if any(np.isnan(size) for size in array.chunks[0]):
+    if any(np.isnan(size) for sizes in array.chunks for size in sizes):
         raise ShapeError(
             f"{name} is a Dask array whose chunk sizes are unknown; call "
             f".compute_chunk_sizes() on it first."
@@ -144,15 +161,19 @@ def _lazy(array: Any, name: str) -> Source:
     whole = {axis: -1 for axis in range(1, array.ndim)}
     array = array.rechunk(whole)
     sizes = [size for size in array.chunks[0] if size]
-    if len(sizes) < len(array.chunks[0]):
-        array = array.rechunk({0: tuple(sizes) or (0,)})
+    if 0 < len(sizes) < len(array.chunks[0]):
+        array = array.blocks[[at for at, size in enumerate(array.chunks[0]) if size]]
     bounds = tuple(int(at) for at in np.cumsum([0, *sizes]))
+    dtype = np.dtype(array.dtype)
+    if dtype.kind in "fiu" and not dtype.isnative:
+        array = array.astype(dtype.newbyteorder("="))
     return DaskSource(
         name=name,
         row_shape=tuple(array.shape[1:]),
         dtype=np.dtype(array.dtype),
         bounds=bounds,
         array=array,
+        origin=origin,
     )
 
 
@@ -167,7 +188,9 @@ def _labelled(
     if array.chunks is None:
         row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
         array = array.chunk({array.dims[0]: block_rows or rows_per_block(row_bytes)})
-    return _lazy(array.data, name)
+    origin = array.encoding.get("source")
+    known = isinstance(origin, str) and Path(origin).exists()
+    return _lazy(array.data, name, origin=Path(str(origin)) if known else None)
 
 
 def _only_variable(dataset: xr.Dataset, name: str) -> xr.DataArray:
@@ -176,7 +199,10 @@ def _only_variable(dataset: xr.Dataset, name: str) -> xr.DataArray:
             f"{name} is a Dataset with {len(dataset.data_vars)} variables "
             f"({', '.join(map(str, dataset.data_vars)) or 'none'}); pass one, as dataset['NAME']."
         )
-    return next(iter(dataset.data_vars.values()))
+    array = next(iter(dataset.data_vars.values())).copy(deep=False)
+    if "source" in dataset.encoding:  # where it was opened from; kept for `Source.identity`
+        array.encoding = {**array.encoding, "source": dataset.encoding["source"]}
+    return array
 
 
 def _open_path(
@@ -186,22 +212,18 @@ def _open_path(
     block_rows: int | None,
     missing: Missing,
 ) -> Source:
-    local = Path(path)
     if "://" not in path:
+        local = Path(path).absolute()
         if not local.exists():
             raise StoreError(f"{name}: {path} does not exist (looked in {Path.cwd()}).")
         if local.suffix == ".npy":
             return _npy(local, name, block_rows)
         if local.suffix == ".parquet" or (local.is_dir() and any(local.glob("*.parquet"))):
             return parquet_source(local, name=name, columns=columns)
-    try:
-        array = open_zarr(path)
-    except (GroupNotFoundError, FileNotFoundError, NotADirectoryError, KeyError) as error:
-        raise StoreError(
-            f"{name}: {path} is not a collection of rows; expected a Zarr array or group, a .npy "
-            f"file, or Parquet."
-        ) from error
-    return zarr_source(array, name=name, block_rows=block_rows, missing=missing)
+        path = str(local)
+    return zarr_source(
+        open_zarr(path, name=name), name=name, block_rows=block_rows, missing=missing
+    )
 
 
 def _npy(path: Path, name: str, block_rows: int | None) -> Source:
@@ -215,8 +237,8 @@ def _npy(path: Path, name: str, block_rows: int | None) -> Source:
             )
             shape, fortran, dtype = read(file)
             offset = file.tell()
-    except ValueError as error:
-        raise StoreError(f"{name}: {path} is not a .npy file: {error}") from error
+    except (ValueError, OSError) as error:
+        raise StoreError(f"{name}: {path} cannot be read as a .npy file: {error}.") from error
     _need_rows(shape, name)
     if dtype.hasobject or fortran:
         raise StoreError(

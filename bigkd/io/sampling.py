@@ -1,5 +1,7 @@
 """A seeded sample of rows, from which parameters are chosen before the first pass."""
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,15 +11,16 @@ from bigkd.errors import EmptyInputError
 from bigkd.io.sources import Source
 
 _STREAM = 0x73616D70  # keeps these numbers apart from other uses of a seed
-_MOST_BLOCKS = 16
+_PIECES = 16
 
 
 def sample_rows(source: Source, n_rows: int, *, seed: int) -> np.ndarray[Any, Any]:
     """About `n_rows` random rows, as float64 on the host; all of them if there are fewer.
 
-    Rows come in equal numbers from up to 16 blocks that are themselves drawn at random, one from
-    each 16th of the collection, so that little is read and sorted collections are still covered.
-    Rows that are not finite are left out.
+    Every row has the same chance. Small blocks are joined with their neighbours to pieces that hold
+    enough rows. Of up to 16 pieces all are read, and the rows are a simple random sample. Of more,
+    one is drawn from each 16th of them, so that little is read and sorted collections are still
+    covered. Rows that are not finite are left out.
 
     Raises
     ------
@@ -25,19 +28,51 @@ def sample_rows(source: Source, n_rows: int, *, seed: int) -> np.ndarray[Any, An
         If no sampled row is finite.
     """
     generator = rng(seed, _STREAM)
-    strata = np.array_split(np.arange(source.n_blocks), min(_MOST_BLOCKS, source.n_blocks))
-    blocks = [int(generator.choice(stratum)) for stratum in strata]
-    share = -(-n_rows // len(blocks))
-    parts = []
-    for block in blocks:
-        rows = to_host(source.read(block))
-        if rows.shape[0] > share:
-            rows = rows[np.sort(generator.choice(rows.shape[0], share, replace=False))]
-        parts.append(rows.astype(np.float64))
+    parts = [
+        to_host(source.take(start, stop))[np.sort(places)].astype(np.float64)
+        for start, stop, places in _chosen(source, n_rows, generator)
+    ]
     sampled = np.concatenate(parts)
     finite = sampled[np.isfinite(sampled).all(axis=1)]
     if finite.shape[0] == 0:
         raise EmptyInputError(
             f"{source.name}: none of {sampled.shape[0]} sampled rows is finite; expected numbers."
         )
-    return finite[:n_rows]
+    rows: np.ndarray[Any, Any] = finite
+    return rows
+
+
+def _chosen(
+    source: Source, n_rows: int, generator: np.random.Generator
+) -> Iterator[tuple[int, int, np.ndarray[Any, Any]]]:
+    """Runs of rows to read, in order, and the places of the sampled rows in each."""
+    n_rows = min(n_rows, source.n_rows)
+    bounds = _pieces(source.bounds, least=-(-2 * n_rows // _PIECES))
+    if bounds.size - 1 <= _PIECES:
+        rows = np.sort(generator.choice(source.n_rows, n_rows, replace=False))
+        parts = np.split(rows, np.searchsorted(rows, bounds[1:-1]))
+        for start, stop, places in zip(bounds[:-1], bounds[1:], parts, strict=True):
+            if places.size:
+                yield int(start), int(stop), places - start
+        return
+    # A common random offset, so that shares that are no whole numbers are right on average.
+    shares = np.floor(n_rows * bounds / source.n_rows + generator.random()).astype(int)
+    ends = np.linspace(0, bounds.size - 1, _PIECES + 1).round().astype(int)
+    for first, last in pairwise(ends):
+        sizes = np.diff(bounds[first : last + 1])
+        piece = first + generator.choice(last - first, p=sizes / sizes.sum())
+        start, stop = int(bounds[piece]), int(bounds[piece + 1])
+        share = min(shares[last] - shares[first], stop - start)
+        if share:
+            yield start, stop, generator.choice(stop - start, share, replace=False)
+
+
+def _pieces(bounds: tuple[int, ...], *, least: int) -> np.ndarray[Any, Any]:
+    """Those of `bounds` that are at least `least` rows apart."""
+    kept = [0]
+    for bound in bounds[1:]:
+        if bound - kept[-1] >= least:
+            kept.append(bound)
+    if kept[-1] < bounds[-1]:
+        kept = [*kept[: max(1, len(kept) - 1)], bounds[-1]]
+    return np.asarray(kept)

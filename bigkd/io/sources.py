@@ -4,7 +4,9 @@ A source knows the shape of its rows and where its blocks begin before anything 
 called inside tasks, so a source is small, immutable and picklable, and opens its file itself.
 """
 
+import bisect
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bigkd.backends import to_host
+from bigkd.backends import compute_dtype, to_host
 from bigkd.config import BLOCK_BYTES, BLOCK_ROWS
+from bigkd.errors import BigkdError, DataError
 from bigkd.protocols import Array
 
 
@@ -33,9 +36,24 @@ def digest(*parts: object) -> str:
     """Short name of `parts`, equal on every machine."""
     hashed = hashlib.sha256()
     for part in parts:
-        hashed.update(part if isinstance(part, bytes) else str(part).encode())
+        content = part if isinstance(part, bytes | memoryview) else str(part).encode()
+        hashed.update(content)
         hashed.update(b"\0")
     return hashed.hexdigest()[:32]
+
+
+def folder_status(folder: Path) -> list[tuple[str, int, int]]:
+    """Path below `folder`, size and time of change of every file, in order; or of one file."""
+    if folder.is_file():
+        status = folder.stat()
+        return [(folder.name, status.st_size, status.st_mtime_ns)]
+    found = []
+    for at, _, files in os.walk(folder):
+        for file in files:
+            path = os.path.join(at, file)
+            status = os.stat(path)
+            found.append((os.path.relpath(path, folder), status.st_size, status.st_mtime_ns))
+    return sorted(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +96,12 @@ class Source(ABC):
         return int(np.prod(self.row_shape, dtype=np.int64))
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element while it is computed with: wide integers become float64."""
+        wide = compute_dtype(np, self.dtype) == np.float64
+        return 8 if wide else self.dtype.itemsize
+
+    @property
     def row_bytes(self) -> int:
         """Bytes of one row as stored."""
         return self.width * self.dtype.itemsize
@@ -92,8 +116,13 @@ class Source(ABC):
         """Rows ``start:stop`` as stored, shape ``(stop - start, *row_shape)``."""
 
     @abstractmethod
+    def content(self) -> str:
+        """Name of what is stored, that changes when it does."""
+
     def identity(self) -> str:
-        """Name of the content, that changes when the content does; keys checkpoints."""
+        """Name of the blocks and what is in them, that changes when they do; keys checkpoints."""
+        shape = (self.row_shape, self.dtype.str, self.skipped)
+        return digest(type(self).__name__, shape, self.bounds, self.content())
 
     def like(self) -> Array:
         """A row of zeros, on the namespace and device where `read` puts rows."""
@@ -108,9 +137,31 @@ class Source(ABC):
         return self.take(self.bounds[block], self.bounds[block + 1])
 
     def take(self, start: int, stop: int) -> Array:
-        """Rows ``start:stop``, shape ``(stop - start, width)``."""
-        rows = self.read_raw(start, stop)
+        """Rows ``start:stop``, shape ``(stop - start, width)``, in the machine's byte order.
+
+        Raises
+        ------
+        DataError
+            If they cannot be read, or not all of them.
+        """
+        try:
+            rows = self.read_raw(start, stop)
+        except (BigkdError, MemoryError):
+            raise
+        except Exception as error:  # every codec and file system has its own types
+            raise self._unreadable(start, stop, error) from error
+        if isinstance(rows, np.ndarray):
+            rows = rows.astype(rows.dtype.newbyteorder("="), copy=False)
         return rows if rows.ndim == 2 else rows.reshape((stop - start, self.width))
+
+    def _unreadable(self, start: int, stop: int, error: Exception) -> DataError:
+        block = bisect.bisect_right(self.bounds, start) - 1
+        first = self.first_index(block) + start - self.bounds[block]
+        return DataError(
+            f"{self.name}: rows {first} to {first + stop - start - 1} cannot be read "
+            f"({type(error).__name__}: {error}). Is the store damaged, or was it changed or moved "
+            f"after it was opened? Copy it again from its origin, and look at this place."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +178,7 @@ class ArraySource(Source):
         """The first row."""
         return self.take(0, 1)
 
-    def identity(self) -> str:
+    def content(self) -> str:
         """Digest of the content: one pass over memory."""
         content = np.ascontiguousarray(to_host(self.array))
         return digest("array", content.shape, content.dtype.str, content.data)
@@ -148,9 +199,11 @@ class FileSource(Source):
         with self.path.open("rb") as file:
             file.seek(self.offset + start * self.row_bytes)
             flat = np.fromfile(file, dtype=self.dtype, count=(stop - start) * self.width)
+        if flat.size < (stop - start) * self.width:
+            raise EOFError(f"{self.path} ends at row {start + flat.size // self.width}")
         return flat.reshape((stop - start, *self.row_shape))
 
-    def identity(self) -> str:
+    def content(self) -> str:
         """Digest of the path, size and time of change."""
         status = self.path.stat()
         return digest("file", self.path.resolve(), status.st_size, status.st_mtime_ns, self.offset)
@@ -161,11 +214,19 @@ class DaskSource(Source):
     """Rows of a Dask array; its blocks are tasks of the graph, so nothing is read here."""
 
     array: Any = field(repr=False)
+    origin: Path | None = None
+    """Folder or file that the array reads, where it is known."""
 
     def read_raw(self, start: int, stop: int) -> Array:
         """Compute rows ``start:stop``: for samples only, the engine uses the graph."""
         return self.array[start:stop].compute(scheduler="threads")
 
-    def identity(self) -> str:
-        """Dask's own name of the array, a digest of how it is made."""
-        return digest("dask", self.array.name, self.array.chunks)
+    def content(self) -> str:
+        """Dask's own name of the array, a digest of how it is made.
+
+        Dask does not look into files, so what `origin` holds is looked at as well. Where it is not
+        known, as for `dask.array.from_zarr` or one variable of a Dataset opened from a store, the
+        identity stays when chunks are rewritten: open the path instead.
+        """
+        seen = [] if self.origin is None else folder_status(self.origin)
+        return digest("dask", self.array.name, seen)

@@ -14,7 +14,7 @@ import xarray as xr
 
 from bigkd.backends import device, is_array, namespace, to_host
 from bigkd.errors import StoreError
-from bigkd.io.datasets import load_dataset, save_dataset
+from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset
 from bigkd.protocols import Array
 
 State = TypeVar("State")
@@ -38,11 +38,13 @@ def arrays_to_state(template: State, arrays: Mapping[str, Any], prefix: str = ""
 
 
 def save_state(path: str | Path, state: Any, *, token: str) -> None:
-    """Write `state` to `path`; `token` names what it is the state of."""
+    """Write `state` to `path`, whatever is there; `token` names what it is the state of."""
     variables = {
         name: (tuple(f"{name}.{axis}" for axis in range(value.ndim)), value)
         for name, value in state_to_arrays(state).items()
     }
+    if not is_store(path):  # a damaged one is of no use, and not always known as a store
+        remove_store(path)
     save_dataset(xr.Dataset(variables, attrs={"token": token}), path, kind="state", overwrite=True)
 
 

@@ -1,18 +1,21 @@
 """Rows of a Zarr array: blocks follow its chunks or shards, and gaps are noticed."""
 
+import bisect
 import itertools
-import os
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import zarr
+from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import LocalStore
+from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
-from bigkd.errors import DataError, InputError, ShapeError
-from bigkd.io.sources import Source, digest, rows_per_block
+from bigkd.config import BLOCK_BYTES
+from bigkd.errors import DataError, InputError, MissingDependencyError, ShapeError, StoreError
+from bigkd.io.sources import Source, digest, folder_status, rows_per_block
 from bigkd.protocols import Array
 
 Missing = Literal["raise", "skip", "fill"]
@@ -30,40 +33,54 @@ class ZarrSource(Source):
     starts: tuple[int, ...] | None = None
 
     def read_raw(self, start: int, stop: int) -> Array:
-        """Rows ``start:stop`` of the rows that exist."""
+        """Rows ``start:stop`` of the rows that exist, of any blocks they touch."""
         if self.starts is None:
             return self.array[start:stop]
-        block = self.bounds.index(start)
-        origin = self.starts[block]
-        return self.array[origin : origin + (stop - start)]
-
-    def take(self, start: int, stop: int) -> Array:
-        """Rows ``start:stop``; where chunks were skipped, of any blocks these rows touch."""
-        if self.starts is None:
-            return super().take(start, stop)
         parts = []
-        for block in range(self.n_blocks):
-            low, high = self.bounds[block], self.bounds[block + 1]
-            if low < stop and start < high:
-                rows = self.read_raw(low, high)[max(start - low, 0) : stop - low]
-                parts.append(np.reshape(rows, (rows.shape[0], self.width)))
-        return np.concatenate(parts)
+        while start < stop:
+            block = bisect.bisect_right(self.bounds, start) - 1
+            low, high = start - self.bounds[block], min(stop, self.bounds[block + 1])
+            origin = self.starts[block] + low
+            parts.append(self.array[origin : origin + high - start])
+            start = high
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def first_index(self, block: int) -> int:
         """Row number in the store of the first row of `block`."""
         return self.bounds[block] if self.starts is None else self.starts[block]
 
-    def identity(self) -> str:
-        """Digest of the metadata and, on a local disk, of every chunk file's size and time."""
-        parts: list[object] = ["zarr", self.array.store, self.array.path, self.array.metadata]
-        store = self.array.store
+    def content(self) -> str:
+        """Digest of the metadata and of what the store says of each chunk.
+
+        That is the size and time of change on a local disk, the object's tag on an object store,
+        and the content itself where a store tells neither.
+        """
+        store, path = self.array.store, self.array.path
+        where = "memory" if isinstance(store, MemoryStore) else store
+        parts = (where, path, self.starts, self.array.metadata.to_dict())
         if isinstance(store, LocalStore):
-            root = Path(store.root) / self.array.path
-            for folder, _, files in sorted(os.walk(root)):
-                for file in sorted(files):
-                    status = os.stat(os.path.join(folder, file))
-                    parts.append((folder, file, status.st_size, status.st_mtime_ns))
-        return digest(*parts)
+            return digest("zarr", *parts, folder_status(Path(store.root) / path))
+        if isinstance(store, FsspecStore):
+            return digest("zarr", *parts, sync(_tags(store, path)))
+        return digest("zarr", *parts, sync(_content(store, path)))
+
+
+async def _tags(store: FsspecStore, path: str) -> list[tuple[str, str]]:
+    """Key and tag, or time of change, of every object below `path`, in order."""
+    found = await store.fs._find(f"{store.path}/{path}".rstrip("/"), detail=True)
+    return sorted(
+        (key, str([about.get(name) for name in ("ETag", "etag", "mtime", "LastModified", "size")]))
+        for key, about in found.items()
+    )
+
+
+async def _content(store: Any, path: str) -> list[tuple[str, str]]:
+    """Key and digest of the content of every object below `path`, in order."""
+    found = []
+    async for key in store.list_prefix(f"{path}/" if path else ""):
+        value = await store.get(key, prototype=default_buffer_prototype())
+        found.append((key, digest(value.to_bytes())))
+    return sorted(found)
 
 
 def zarr_source(
@@ -76,26 +93,28 @@ def zarr_source(
     ShapeError
         If `array` has fewer than two dimensions.
     DataError
-        If a chunk does not exist and `missing` is ``"raise"``.
+        If a chunk does not exist and `missing` is ``"raise"``. In a sharded array that is a shard:
+        a shard is written whole, so a chunk left out of it is one of fill values.
     """
-    if missing not in ("raise", "skip", "fill"):
-        raise InputError(f"missing must be 'raise', 'skip' or 'fill'; got {missing!r}.")
     if array.ndim < 2:
         raise ShapeError(
             f"{name}: the Zarr array {array.name!r} has shape {array.shape}; rows need at least "
             f"two dimensions, (row, feature). Reshape it to ({array.size}, 1) if it is a column."
         )
+    _refuse_pickle(array, name)
     stored = array.shards or array.chunks
     row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
-    step = block_rows or rows_per_block(row_bytes, multiple=stored[0])
+    fits = stored[0] * row_bytes <= BLOCK_BYTES
+    step = block_rows or rows_per_block(row_bytes, multiple=stored[0] if fits else array.chunks[0])
     if missing != "fill":
         gaps = _gaps(array, stored)
         if gaps and missing == "raise":
             raise DataError(
-                f"{name}: {len(gaps)} chunks of the Zarr array {array.name!r} do not exist; the "
-                f"first is chunk {gaps[0]}, which begins at row {gaps[0][0] * stored[0]}. Pass "
-                f"missing='skip' to leave out their rows (counted), or missing='fill' if absent "
-                f"chunks mean the fill value {array.fill_value!r}."
+                f"{name}: {len(gaps)} of {_count(array, stored)} "
+                f"{'shards' if array.shards else 'chunks'} of the Zarr array {array.name!r} do not "
+                f"exist; the first is {gaps[0]}, which begins at row {gaps[0][0] * stored[0]}. "
+                f"Pass missing='skip' to leave out their rows (counted), or missing='fill' if "
+                f"absent chunks mean the fill value {array.fill_value!r}."
             )
         if gaps:
             return _without(array, name, stored[0], step, {gap[0] for gap in gaps})
@@ -110,19 +129,42 @@ def zarr_source(
 
 def _gaps(array: Any, stored: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Grid positions of the stored chunks (shards) that do not exist, in order."""
-    if array.nchunks_initialized == array.nchunks:
-        return []
-    grid = [range(-(-size // step)) for size, step in zip(array.shape, stored, strict=True)]
     prefix = f"{array.path}/" if array.path else ""
 
-    async def absent() -> list[tuple[int, ...]]:
-        return [
-            at
-            for at in itertools.product(*grid)
-            if not await array.store.exists(prefix + array.metadata.encode_chunk_key(at))
-        ]
+    keys = _keys(array.store, array.path, prefix)
+    grid = [range(-(-size // step)) for size, step in zip(array.shape, stored, strict=True)]
+    return [
+        at
+        for at in itertools.product(*grid)
+        if prefix + array.metadata.encode_chunk_key(at) not in keys
+    ]
 
-    return sync(absent())
+
+def _keys(store: Any, path: str, prefix: str) -> set[str]:
+    """Keys of the objects below `path`; a file of no bytes, as a broken copy leaves, is none."""
+    if isinstance(store, LocalStore):
+        found = folder_status(Path(store.root) / path)
+        return {prefix + Path(name).as_posix() for name, size, _ in found if size}
+
+    async def listed() -> set[str]:
+        return {key async for key in store.list_prefix(prefix)}
+
+    return sync(listed())
+
+
+def _count(array: Any, stored: tuple[int, ...]) -> int:
+    return math.prod(-(-size // step) for size, step in zip(array.shape, stored, strict=True))
+
+
+def _refuse_pickle(array: Any, name: str) -> None:
+    """Raise StoreError if reading `array` would unpickle, and so run, what is in its chunks."""
+    about = array.metadata.to_dict()
+    codecs = [*(about.get("filters") or ()), *(about.get("codecs") or ()), about.get("compressor")]
+    if any("pickle" in str(codec).lower() for codec in codecs):
+        raise StoreError(
+            f"{name}: the Zarr array {array.name!r} is stored as Python pickles, which could run "
+            f"any code when read. Write it again with numbers as elements."
+        )
 
 
 def _without(array: Any, name: str, chunk: int, step: int, absent: set[int]) -> ZarrSource:
@@ -150,21 +192,42 @@ def _without(array: Any, name: str, chunk: int, step: int, absent: set[int]) -> 
     )
 
 
-def open_zarr(path: str) -> Any:
+def open_zarr(path: str, *, name: str) -> Any:
     """Array at `path`, or the one array with rows in the group at `path`.
 
     Raises
     ------
     InputError
         If the group holds none or several arrays with two or more dimensions.
+    StoreError
+        If there is no Zarr array or group, or its metadata cannot be read.
+    MissingDependencyError
+        If `path` is a URL whose file system is not installed.
     """
-    node = zarr.open(path, mode="r")
+    try:
+        node = zarr.open(path, mode="r")
+        arrays = {} if isinstance(node, zarr.Array) else dict(node.arrays())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StoreError(
+            f"{name}: {path} is not a collection of rows; expected a Zarr array or group, a .npy "
+            f"file, or Parquet."
+        ) from error
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name}: reading {path} needs a package that is not installed ({error}); "
+            f"pip install 'bigkd[s3]' for s3:// URLs."
+        ) from error
+    except Exception as error:  # damaged metadata, a server that refuses
+        raise StoreError(
+            f"{name}: {path} cannot be opened as Zarr ({type(error).__name__}: {error}). Is it "
+            f"damaged, or are credentials missing?"
+        ) from error
     if isinstance(node, zarr.Array):
         return node
-    found = {name: array for name, array in node.arrays() if array.ndim >= 2}
+    found = {key: array for key, array in arrays.items() if array.ndim >= 2}
     if len(found) != 1:
         raise InputError(
-            f"{path} is a Zarr group with {len(found)} arrays of two or more dimensions "
+            f"{name}: {path} is a Zarr group with {len(found)} arrays of two or more dimensions "
             f"({', '.join(sorted(found)) or 'none'}); name one, as {path}/NAME."
         )
     return next(iter(found.values()))

@@ -1,0 +1,148 @@
+"""What vouches for a store: its manifest, and checksums of everything else in it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+
+from bigkd import __version__
+from bigkd.errors import MissingDependencyError, StoreError
+
+FORMAT = 1
+MANIFEST = "bigkd_manifest"
+
+_DOCUMENT = "zarr.json"
+_CODECS = {"bytes", "zstd", "vlen-utf8"}  # what this package writes; none of them runs code
+
+
+def write_manifest(target: str, kind: str, dataset: xr.Dataset) -> None:
+    """Vouch for the store at `target`, which holds `dataset`: the last write to it."""
+    group = zarr.open_group(target, mode="r+", zarr_format=3, use_consolidated=False)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": kind,
+        "version": __version__,
+        "variables": {str(name): checksum(v) for name, v in dataset.variables.items()},
+        "metadata": {
+            str(name): hashlib.sha256(_read(group, f"{name}/{_DOCUMENT}")).hexdigest()
+            for name in dataset.variables
+        },
+    }
+    document = json.loads(_read(group, _DOCUMENT))
+    document["attributes"][MANIFEST] = manifest
+    manifest["checksum"] = _document_checksum(document)
+    buffer = default_buffer_prototype().buffer
+    text = json.dumps(document, indent=2).encode()
+    sync((group.store_path / _DOCUMENT).set(buffer.from_bytes(text)))
+
+
+def read_manifest(target: str) -> Mapping[str, Any]:
+    """Manifest of the finished store at `target`; the data are not looked at.
+
+    Raises
+    ------
+    StoreError
+        If there is no such store, it was not finished, it is of a newer format, or its metadata
+        differ from their checksums.
+    """
+    group = _open(target)
+    try:
+        document = json.loads(_read(group, _DOCUMENT))
+        manifest = document["attributes"].get(MANIFEST)
+        if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
+            _require_whole(group, document, manifest)
+    except StoreError:
+        raise
+    except Exception as error:  # flipped bits make any kind of nonsense
+        raise corrupted(target, f"{type(error).__name__}: {error}") from error
+    if not isinstance(manifest, dict):
+        raise StoreError(
+            f"{target} has no bigkd manifest: it was not written by bigkd, or not finished."
+        )
+    if manifest.get("format") != FORMAT:
+        raise StoreError(
+            f"{target} has format {manifest.get('format')!r}, written by bigkd "
+            f"{manifest.get('version')}; this is bigkd {__version__}, which reads format {FORMAT}. "
+            f"Use the version that wrote it, or compute it again."
+        )
+    return manifest
+
+
+def corrupted(target: str, why: str) -> StoreError:
+    """Error for a store whose content is not what was written."""
+    return StoreError(
+        f"{target} is corrupted ({why}). Restore it from a copy, or compute it again."
+    )
+
+
+def checksum(variable: xr.Variable) -> str:
+    """SHA-256 of the type, dimensions, shape and values of `variable`."""
+    values = np.asarray(variable.values)
+    if values.dtype.kind in "OUT":
+        label = "text"
+        content: Any = json.dumps([str(text) for text in values.ravel().tolist()]).encode()
+    else:
+        if values.dtype.kind in "mM":  # read back in nanoseconds, whatever the unit was
+            values = values.astype(f"{values.dtype.kind}8[ns]")
+        little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+        label, content = little.dtype.str, little.reshape(-1).view(np.uint8)
+    hashed = hashlib.sha256(f"{label}{variable.dims}{values.shape}".encode())
+    hashed.update(content)
+    return hashed.hexdigest()
+
+
+def _open(target: str) -> Any:
+    try:
+        return zarr.open_group(target, mode="r", zarr_format=3, use_consolidated=False)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"reading {target} needs a package that is not installed ({error}); "
+            f"pip install 'bigkd[s3]' for s3:// URLs."
+        ) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StoreError(
+            f"{target} holds no bigkd store: nothing was written there, or it was not finished."
+        ) from error
+    except Exception as error:  # flipped bits make any kind of nonsense
+        raise StoreError(
+            f"{target} is not a readable Zarr store ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _read(group: Any, key: str) -> bytes:
+    buffer = sync((group.store_path / key).get())
+    if buffer is None:
+        raise FileNotFoundError(f"{key} is missing")
+    content: bytes = buffer.to_bytes()
+    return content
+
+
+def _document_checksum(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the root's metadata and the manifest, but for this checksum itself."""
+    attributes = document["attributes"]
+    manifest = {key: value for key, value in attributes[MANIFEST].items() if key != "checksum"}
+    covered = {**document, "attributes": {**attributes, MANIFEST: manifest}}
+    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
+
+
+def _require_whole(group: Any, document: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
+    """Raise StoreError unless all metadata are as they were written, and safe to read."""
+    target = str(group.store_path)
+    if manifest.get("checksum") != _document_checksum(document):
+        raise corrupted(target, f"its {_DOCUMENT} does not match its checksum")
+    for name, expected in manifest["metadata"].items():
+        found = _read(group, f"{name}/{_DOCUMENT}")
+        if hashlib.sha256(found).hexdigest() != expected:
+            raise corrupted(target, f"the metadata of {name} do not match their checksum")
+        codecs = {codec["name"] for codec in json.loads(found)["codecs"]}
+        if codecs - _CODECS:
+            raise StoreError(
+                f"{target}: {name} is stored with {', '.join(sorted(codecs - _CODECS))}, which "
+                f"bigkd never writes and does not read."
+            )

@@ -1,0 +1,170 @@
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from bigkd.io import open_rows
+
+X = np.arange(60.0, dtype="f4").reshape(20, 3)
+
+
+def store(path):
+    array = zarr.create_array(path, shape=X.shape, dtype=X.dtype, chunks=(5, 3))
+    array[:] = X
+    return path
+
+
+def npy(path):
+    np.save(path, X)
+    return path
+
+
+def identity(data, **options):
+    return open_rows(data, name="rows", **options).identity()
+
+
+def later(path):
+    """Give every file another time of change, as a copy or a second write would."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    for file in files:
+        os.utime(file, ns=(1, 1))
+
+
+FILES = {
+    "npy": lambda p: npy(p / "x.npy"),
+    "zarr": lambda p: store(p / "x"),
+    "memmap": lambda p: np.load(npy(p / "x.npy"), mmap_mode="r"),
+    "zarr array": lambda p: zarr.open_array(store(p / "x"), mode="r"),
+    "parquet": lambda p: parquet(p / "x.parquet"),
+    "xarray": lambda p: labelled(p / "x"),
+}
+
+
+def parquet(path):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"x": list(X)})
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    return path
+
+
+def labelled(path):
+    if not path.exists():
+        xr.Dataset({"x": (("row", "column"), X)}).to_zarr(path, zarr_format=3, consolidated=False)
+    return xr.open_zarr(path, consolidated=False)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_identity__follows_files(tmp_path, kind):
+    data = FILES[kind](tmp_path)
+    before = identity(data)
+    assert identity(data) == before
+    later(next(tmp_path.iterdir()))
+    assert identity(data) != before
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_identity__follows_how_rows_are_cut(tmp_path, kind):
+    data = FILES[kind](tmp_path)
+    if kind in ("parquet", "xarray"):
+        return
+    # as many blocks, but other ones: states of one cut must never be merged with the other's
+    assert identity(data, block_rows=10) != identity(data, block_rows=15)
+
+
+def test_identity__of_arrays_is_their_content():
+    assert identity(X) == identity(X.copy())
+    assert identity(X) == identity(np.asfortranarray(X))
+    changed = X.copy()
+    changed[7, 1] += 1
+    assert identity(X) != identity(changed)
+    assert identity(X) != identity(X.view("i4"))
+    assert identity(X, block_rows=10) != identity(X, block_rows=15)
+    assert identity(X[None]) != identity(X[:, None])
+
+
+def test_identity__of_dask_is_how_it_is_made():
+    assert identity(da.from_array(X, 5)) == identity(da.from_array(X.copy(), 5))
+    assert identity(da.from_array(X, 5)) != identity(da.from_array(X, 4))
+    assert identity(da.from_array(X, 5)) != identity(da.from_array(X, 5) + 1)
+
+
+def test_identity__of_a_file_depends_on_how_it_is_mapped(tmp_path):
+    path = npy(tmp_path / "x.npy")
+    maps = [
+        np.memmap(path, dtype=dtype, mode="r", shape=(20, 3), offset=offset)
+        for dtype, offset in (("f4", 128), ("i4", 128), ("f4", 124))
+    ]
+    assert len({identity(mapped) for mapped in maps}) == 3
+
+
+def rewrite_chunk(path):
+    zarr.open_array(path, mode="r+")[6, 0] = -1.0
+
+
+def remove_chunk(path):
+    (path / "c" / "1" / "0").unlink()
+
+
+def move_metadata(path):
+    zarr.open_array(path, mode="r+").attrs["note"] = "?"
+
+
+@pytest.mark.parametrize("change", [rewrite_chunk, remove_chunk, move_metadata])
+def test_identity__of_a_store_follows_any_change(tmp_path, change):
+    path = store(tmp_path / "x")
+    before = identity(path, missing="fill")
+    change(path)
+    assert identity(path, missing="fill") != before
+
+
+def test_identity__of_a_store_depends_on_what_missing_means(tmp_path):
+    path = store(tmp_path / "x")
+    assert identity(path, missing="fill") == identity(path, missing="skip")
+    remove_chunk(path)
+    assert identity(path, missing="fill") != identity(path, missing="skip")
+
+
+def test_identity__of_stores_in_memory_is_their_content():
+    def made(x):
+        array = zarr.create_array(zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype)
+        array[:] = x
+        return array
+
+    assert identity(made(X)) == identity(made(X))
+    assert identity(made(X)) != identity(made(X + 1))
+
+
+def test_identity__is_the_same_in_another_process(tmp_path):
+    makers = {
+        "numpy": "np.arange(60.0, dtype='f4').reshape(20, 3)",
+        "dask": "da.from_array(np.arange(60.0, dtype='f4').reshape(20, 3), 5)",
+        "npy": f"{str(npy(tmp_path / 'x.npy'))!r}",
+        "parquet": f"{str(parquet(tmp_path / 'x.parquet'))!r}",
+        "zarr": f"{str(store(tmp_path / 'x'))!r}",
+        "xarray": f"xr.open_zarr({str(tmp_path / 'y')!r}, consolidated=False)",
+    }
+    labelled(tmp_path / "y")
+    printed = "\n".join(
+        f"print(open_rows({maker}, name='rows').identity())" for maker in makers.values()
+    )
+    script = (
+        "import numpy as np, dask.array as da, xarray as xr\nfrom bigkd.io import open_rows\n"
+        + printed
+    )
+    run = partial(subprocess.run, capture_output=True, text=True, check=True)
+    found = [run([sys.executable, "-c", script]).stdout.split() for _ in range(2)]
+    assert found[0] == found[1]
+    assert len(set(found[0])) == len(makers)
+
+
+def test_identity__of_a_copy_elsewhere_differs(tmp_path):
+    path = store(tmp_path / "x")
+    shutil.copytree(path, tmp_path / "y")
+    assert identity(path) != identity(tmp_path / "y")
