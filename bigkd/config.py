@@ -20,8 +20,11 @@ HELD_BYTES = 256 * MEGABYTE
 MAX_STRIPES = 4_096
 """Most tasks of one pass; beyond it stripes grow instead, so that graphs stay small."""
 
-MAX_SEGMENTS = 128
-"""Most checkpoints of one pass."""
+TASK_BYTES = 24 * MEGABYTE
+"""What a task needs besides its arrays: work areas of BLAS and of codecs, graph, messages."""
+
+CONNECT_SECONDS = 10.0
+"""How long an address may take to answer."""
 
 STALL_SECONDS = 300.0
 """A cluster that finishes nothing for this long is given up, with what it did kept."""

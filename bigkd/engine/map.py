@@ -9,6 +9,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from bigkd.backends import namespace
+from bigkd.engine.alignment import aligned
 from bigkd.engine.inputs import NonFinite, raw_blocks, read_rows, without_graph
 from bigkd.io import Source
 from bigkd.protocols import Array
@@ -27,11 +28,12 @@ def map_rows(
     Under ``nonfinite="drop"`` rows that are not finite give NaN, so that row numbers stay.
     """
     lean = delayed(without_graph(source), traverse=False)
+    shared = delayed(function, traverse=False)
     apply = delayed(_apply)
-    raw = raw_blocks(source, range(source.n_blocks)) or [None] * source.n_blocks
+    raw = raw_blocks(source) or [None] * source.n_blocks
     blocks = [
         da.from_delayed(
-            apply(function, lean, at, raw[at], nonfinite, (stop - start, width), dtype),
+            apply(shared, lean, at, raw[at], nonfinite, (stop - start, width), dtype),
             shape=(stop - start, width),
             dtype=dtype,
         )
@@ -50,13 +52,12 @@ def _apply(
     shape: tuple[int, int],
     dtype: np.dtype[Any],
 ) -> Array:
-    given = None if raw is None else [raw]
-    (rows,) = read_rows(source, range(block, block + 1), given, nonfinite)
+    rows = read_rows(source, block, raw, nonfinite)
     xp = namespace(rows.values)
     out = xp.full(shape, xp.nan, dtype=xp.float64)
     if rows.values.shape[0]:
         out[rows.index - source.first_index(block), :] = xp.astype(
-            function(rows.values), xp.float64
+            aligned(function)(rows.values), xp.float64
         )
     converted: Array = out.astype(dtype)
     return converted

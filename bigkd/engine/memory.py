@@ -2,11 +2,20 @@
 
 from dataclasses import dataclass
 
+from bigkd.config import MEGABYTE, TASK_BYTES
+from bigkd.engine.inputs import NonFinite
 from bigkd.engine.pairs import Square
-from bigkd.engine.stripes import Stripe
+from bigkd.engine.stripes import Stripe, waiting_states
 from bigkd.errors import MemoryPlanError
-from bigkd.io import DaskSource, Source
+from bigkd.io import ArraySource, DaskSource, Source
+from bigkd.io.sources import FileSource
 from bigkd.protocols import Footprint
+
+DECODING = 3
+"""Copies of a block while a store decodes it: compressed, decoded, and put together."""
+
+RETAINED_BYTES = 128 * MEGABYTE
+"""What the memory allocator keeps of them, at most: each decoding thread has its own heap."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +31,8 @@ class Plan:
     bytes_read
         Raw bytes read.
     task_bytes
-        Most bytes that one task holds at once: rows, temporaries, and states.
+        Most bytes that a thread holds at once: rows, temporaries, its state, and finished states
+        that wait to be merged.
     """
 
     label: str
@@ -50,19 +60,39 @@ class Plan:
             )
 
 
-def plan_pass(label: str, source: Source, stripes: list[Stripe], cost: Footprint) -> Plan:
+def plan_pass(
+    label: str,
+    source: Source,
+    stripes: list[Stripe],
+    cost: Footprint,
+    *,
+    exact: bool,
+    nonfinite: NonFinite,
+) -> Plan:
     """Predict a pass over `source` whose updates cost `cost`."""
     rows = [source.bounds[stripe.last] - source.bounds[stripe.first] for stripe in stripes]
-    held = max(rows) if isinstance(source, DaskSource) else source.largest_block
-    block = held * source.row_bytes + source.largest_block * (16 + source.width)
+    waiting = waiting_states(len(stripes), exact=exact)
+    reading = _reading(source, max(rows), nonfinite) + cost.scratch + (waiting + 1) * cost.state
+    merging = (waiting + 2) * cost.state if waiting else 0
     return Plan(
         label=label,
         n_rows=source.n_rows,
         n_blocks=source.n_blocks,
         n_tasks=len(stripes),
         bytes_read=source.n_rows * source.row_bytes,
-        task_bytes=max(block + cost.state + cost.scratch, 3 * cost.state),
+        task_bytes=TASK_BYTES + max(reading, merging),
     )
+
+
+def _reading(source: Source, n_rows: int, nonfinite: NonFinite) -> int:
+    """Bytes of the rows a task holds while it works on one block, of the `n_rows` it reads."""
+    block = source.largest_block * source.row_bytes
+    checks = source.largest_block * (16 + source.width) + (block if nonfinite == "drop" else 0)
+    if isinstance(source, DaskSource):
+        return n_rows * source.row_bytes + block + checks  # a block off the network is copied
+    if isinstance(source, ArraySource | FileSource):
+        return block + checks
+    return DECODING * block + min(DECODING * block, RETAINED_BYTES) + checks
 
 
 def plan_pairs(
@@ -87,5 +117,5 @@ def plan_pairs(
         n_blocks=left.n_blocks * right.n_blocks,
         n_tasks=len(squares),
         bytes_read=read,
-        task_bytes=held + cost.state + cost.scratch,
+        task_bytes=TASK_BYTES + held + 3 * cost.state + cost.scratch,
     )

@@ -1,14 +1,15 @@
 """Pairs of blocks: square super-blocks, so that a block is read few times."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bigkd.backends import namespace
 from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_WORK
 from bigkd.engine.inputs import read_rows
 from bigkd.engine.stripes import Stripe
-from bigkd.engine.tasks import Job, limit_blas, report
+from bigkd.engine.tasks import Job, Reduced, Tally, Telling, prepared
 from bigkd.io import Source
-from bigkd.protocols import Array
+from bigkd.protocols import Array, Rows
 
 
 class Square(NamedTuple):
@@ -68,24 +69,48 @@ def run_pairs(
     square: Square,
     left_raw: Sequence[Array] | None,
     right_raw: Sequence[Array] | None,
-) -> Any:
+) -> Reduced:
     """State of every tile of one square; each block is read once."""
-    if left.topic is not None:
-        limit_blas()
-    ones = list(read_rows(left.source, square.left.blocks, left_raw, left.nonfinite))
-    others = ones
-    if not square.diagonal:
-        others = list(read_rows(right.source, square.right.blocks, right_raw, right.nonfinite))
+    left, right = prepared(left), prepared(right)
+    ones = _read(left, square.left, left_raw)
+    others = ones if square.diagonal else _read(right, square.right, right_raw)
     state = left.summary.init(ones[0].values)
     for at, one in enumerate(ones):
         for across in range(at if square.diagonal else 0, len(others)):
+            other = others[across]
+            if not one.index.shape[0] or not other.index.shape[0]:
+                continue
             same = square.diagonal and across == at
             state = left.summary.update(
                 state,
                 one,
-                others[across],
+                other,
                 mirrored=square.mirrored or (square.diagonal and not same),
                 diagonal=same,
             )
-    report(left.topic, square.n_pairs(left.source, right.source))
-    return state
+    telling = Telling(left.topic)
+    telling.add(square.n_pairs(left.source, right.source))
+    telling.send()
+    return Reduced(state, _tally(left, right, square, ones, others))
+
+
+def _read(job: Job, run: Stripe, raw: Sequence[Array] | None) -> list[Rows]:
+    given = [None] * len(run.blocks) if raw is None else raw
+    return [
+        read_rows(job.source, block, values, job.nonfinite)
+        for block, values in zip(run.blocks, given, strict=True)
+    ]
+
+
+def _tally(left: Job, right: Job, square: Square, ones: list[Rows], others: list[Rows]) -> Tally:
+    """Rows of the runs that no other square counts: each run is in many squares."""
+    xp = namespace(ones[0].values)
+    counted = []
+    itself = square.diagonal or square.mirrored
+    if square.diagonal or (not itself and square.right.first == 0):
+        counted.append((left.source, square.left, ones))
+    if not itself and square.left.first == 0:
+        counted.append((right.source, square.right, others))
+    kept = sum(int(rows.index.shape[0]) for _, _, run in counted for rows in run)
+    total = sum(source.bounds[run.last] - source.bounds[run.first] for source, run, _ in counted)
+    return Tally(xp.asarray(kept), xp.asarray(total - kept))

@@ -1,12 +1,14 @@
 """Progress of long work: a bar in a terminal or notebook, JSON lines in a log file, or a call."""
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
@@ -49,7 +51,7 @@ class Reporter(Protocol):
 
 
 class Bar:
-    """A bar for each pass, by rich: in a terminal and in a notebook."""
+    """A bar for each pass, by rich: in a notebook, or on stderr, for stdout may be piped."""
 
     def __init__(self) -> None:
         self._bars = Progress(
@@ -59,6 +61,7 @@ class Bar:
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} rows"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
+            console=Console(stderr=True),
         )
         self._tasks: dict[str, TaskID] = {}
         self._bars.start()
@@ -118,12 +121,18 @@ def reporter(progress: Reporting) -> Reporter:
 
 
 class Watch:
-    """Counts the rows of one pass, and knows when something last happened."""
+    """Counts the rows of one pass, and knows when something last happened.
+
+    Events may come from another thread, and late: after the pass they are not shown any more.
+    """
 
     def __init__(self, show: Reporter, label: str, total: int) -> None:
         self._show, self._label, self._total = show, label, total
         self._done = 0
         self._began = self._moved = time.monotonic()
+        self._lock = threading.Lock()
+        self._open = True
+        self._failure: Exception | None = None
 
     def __enter__(self) -> Self:
         self.advance(0)
@@ -135,18 +144,31 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
+        if error is None and self._done < self._total:
             self.advance(self._total - self._done)
+        with self._lock:
+            self._open = False
 
     def advance(self, rows: int) -> None:
         """Count `rows` more; a block that is read again after a fault counts once."""
-        self._moved = time.monotonic()
-        self._done = min(self._total, self._done + rows)
-        self._show(Event(self._label, self._done, self._total, self._moved - self._began))
+        with self._lock:
+            if not self._open:
+                return
+            self._moved = time.monotonic()
+            self._done = min(self._total, self._done + rows)
+            self._show(Event(self._label, self._done, self._total, self._moved - self._began))
 
     def on_event(self, event: Any) -> None:
-        """Count what a worker process reported."""
-        self.advance(int(event[1]["rows"]))
+        """Count what a worker process reported; `check` raises what the reporter raised."""
+        try:
+            self.advance(int(event[1]["rows"]))
+        except Exception as error:  # the client's event loop would only log it
+            self._failure = self._failure or error
+
+    def check(self) -> None:
+        """Raise what showing an event raised in another thread."""
+        if self._failure is not None:
+            raise self._failure
 
     @property
     def idle(self) -> float:

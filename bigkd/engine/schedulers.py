@@ -1,8 +1,8 @@
 """Where tasks run: in this thread, in threads, or on any cluster of `dask.distributed`."""
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeAlias
 
 import psutil
@@ -10,17 +10,24 @@ import threadpoolctl
 from dask import config
 from dask.base import compute
 from dask.callbacks import Callback
+from dask.system import CPU_COUNT
 from distributed import Client, KilledWorker, LocalCluster, get_client
 from distributed import wait as wait_for
-from distributed.client import FutureCancelledError
+from distributed.client import ClosedClientError
+from distributed.comm.core import CommClosedError
+from distributed.system import MEMORY_LIMIT
 
-from bigkd.config import STALL_SECONDS
+from bigkd.config import CONNECT_SECONDS, STALL_SECONDS
+from bigkd.engine.alignment import aligned
 from bigkd.engine.progress import Watch
 from bigkd.errors import ClusterError, InputError
 
 Scheduler: TypeAlias = str | Client | None
 
 RESUME = "Run it again with the same checkpoint to go on from what is finished."
+RETRIES = 3  # of a task that raised, for reads that fail once in a while
+
+LOST = (KilledWorker, CancelledError, ClosedClientError, CommClosedError, ConnectionError)
 
 
 class Runner(Protocol):
@@ -42,7 +49,7 @@ class _CountTasks(Callback):
 
     def __init__(self, watch: Watch, rows: dict[str, int]) -> None:
         super().__init__(  # type: ignore[no-untyped-call]
-            posttask=lambda key, *_: watch.advance(rows.get(str(key), 0))
+            posttask=lambda key, *_: watch.advance(rows[str(key)]) if str(key) in rows else None
         )
 
 
@@ -62,8 +69,8 @@ class LocalRunner:
             return compute(root, scheduler=scheduler, num_workers=self._threads)[0]
 
     def available(self) -> int:
-        """What is free now, shared among the threads."""
-        return int(psutil.virtual_memory().available // self._threads)
+        """What is free now, or what this container may use, shared among the threads."""
+        return int(min(psutil.virtual_memory().available, MEMORY_LIMIT) // self._threads)
 
 
 class ClusterRunner:
@@ -72,6 +79,13 @@ class ClusterRunner:
     distributed = True
 
     def __init__(self, client: Client, stall_seconds: float) -> None:
+        if client.asynchronous:
+            raise InputError(
+                "scheduler is an asynchronous distributed.Client; pass a synchronous one, or the "
+                "address of its scheduler."
+            )
+        if client.status in ("closing", "closed"):
+            raise ClusterError(f"{client} is closed; pass one that is open, or an address.")
         self._client = client
         self._stall_seconds = stall_seconds
 
@@ -81,33 +95,29 @@ class ClusterRunner:
         Raises
         ------
         ClusterError
-            If workers keep dying, or nothing happened for `stall_seconds`.
+            If workers keep dying, the scheduler is gone, or nothing happened for `stall_seconds`.
         """
         del rows
-        self._client.subscribe_topic(topic, watch.on_event)
-        with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
-            future = self._client.compute(root, retries=3)
+        with _cluster_faults():
+            self._client.subscribe_topic(topic, watch.on_event)
+            with config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+                future = self._client.compute(root, retries=RETRIES)
         try:
-            while not future.done():
-                self._wait(future)
-                if watch.idle > self._stall_seconds:
-                    raise ClusterError(
-                        f"nothing finished on the cluster for "
-                        f"{watch.idle:.0f} s; are there workers, and have they memory and disk? "
-                        f"{RESUME}"
-                    )
-            return future.result()
-        except (KilledWorker, FutureCancelledError, OSError) as error:
-            if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-                raise
-            raise ClusterError(f"the cluster lost the work: {error}. {RESUME}") from error
+            with _cluster_faults():
+                self._wait(future, watch)
+            if future.status == "error" and not isinstance(future.exception(), KilledWorker):
+                return future.result()  # raises what the task raised, as it is
+            with _cluster_faults():
+                return self._gather(future)
         finally:
             future.release()
-            self._client.unsubscribe_topic(topic)
+            with suppress(ClosedClientError, OSError):
+                self._client.unsubscribe_topic(topic)
 
     def available(self) -> int:
         """Memory of the smallest worker, shared among its threads; Dask pauses it at 80 %."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        with _cluster_faults():
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         limits = [
             worker["memory_limit"] // worker["nthreads"]
             for worker in workers
@@ -116,12 +126,37 @@ class ClusterRunner:
         free = int(psutil.virtual_memory().available)
         return int(0.8 * min(limits)) if limits else free
 
-    @staticmethod
-    def _wait(future: Any) -> None:
+    def _wait(self, future: Any, watch: Watch) -> None:
+        """Return when `future` is done, however it ended."""
+        while not future.done():
+            with suppress(TimeoutError), self._client.as_current():  # wait asks for the current one
+                wait_for(future, timeout=min(1.0, self._stall_seconds))
+            watch.check()
+            if watch.idle > self._stall_seconds and not future.done():
+                raise ClusterError(
+                    f"nothing finished on the cluster for {watch.idle:.0f} s; are there workers, "
+                    f"and have they memory and disk? {RESUME}"
+                )
+
+    def _gather(self, future: Any) -> Any:
+        """The value, from the worker that holds it."""
         try:
-            wait_for(future, timeout=1.0)
-        except TimeoutError:
-            return
+            return aligned(future.result(timeout=self._stall_seconds))
+        except TimeoutError as error:
+            raise ClusterError(
+                f"the cluster finished, but its result did not arrive within "
+                f"{self._stall_seconds:.0f} s. {RESUME}"
+            ) from error
+
+
+@contextmanager
+def _cluster_faults() -> Iterator[None]:
+    """Tell faults of the cluster from those of the work."""
+    try:
+        yield
+    except LOST as error:
+        why = " ".join(str(error).split()).rstrip(".")
+        raise ClusterError(f"the cluster lost the work: {why}. {RESUME}") from error
 
 
 @contextmanager
@@ -140,7 +175,7 @@ def open_runner(scheduler: Scheduler, *, stall_seconds: float = STALL_SECONDS) -
     InputError
         If it is none of these.
     ClusterError
-        If nothing answers at the address.
+        If nothing answers at the address, or no worker process could be started.
     """
     if scheduler is None:
         scheduler = _current_client() or "threads"
@@ -149,14 +184,11 @@ def open_runner(scheduler: Scheduler, *, stall_seconds: float = STALL_SECONDS) -
     elif scheduler == "sync":
         yield LocalRunner(1)
     elif scheduler == "threads":
-        yield LocalRunner(os.cpu_count() or 1)
+        yield LocalRunner(CPU_COUNT)
     elif scheduler == "local":
-        with (
-            LocalCluster(processes=True, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
-        ):
+        with _start() as cluster, Client(cluster, set_as_default=False) as client:
             yield ClusterRunner(client, stall_seconds)
-    elif "://" in scheduler:
+    elif isinstance(scheduler, str) and "://" in scheduler:
         with _connect(scheduler) as client:
             yield ClusterRunner(client, stall_seconds)
     else:
@@ -166,11 +198,28 @@ def open_runner(scheduler: Scheduler, *, stall_seconds: float = STALL_SECONDS) -
         )
 
 
+def _start() -> LocalCluster:
+    try:
+        return LocalCluster(
+            processes=True,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",  # None means port 8787, and a warning if it is taken
+            scheduler_kwargs={"dashboard": False},
+        )
+    except (RuntimeError, OSError) as error:
+        raise ClusterError(
+            f"scheduler='local' could not start worker processes: {error}. In a script, call it "
+            f"under `if __name__ == '__main__':`, because each worker imports the script."
+        ) from error
+
+
 def _connect(address: str) -> Client:
     try:
-        return Client(address, timeout="20s", set_as_default=False)
-    except (OSError, TimeoutError) as error:
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except OSError as error:
         raise ClusterError(f"no Dask scheduler answers at {address}: {error}.") from error
+    except ValueError as error:
+        raise InputError(f"scheduler={address!r} is not an address: {error}.") from error
 
 
 def _current_client() -> Client | None:

@@ -4,7 +4,7 @@ import bisect
 from itertools import pairwise
 from typing import NamedTuple
 
-from bigkd.config import HELD_BYTES, MAX_SEGMENTS, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
+from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
 from bigkd.io import DaskSource, Source
 
 
@@ -31,11 +31,22 @@ def cut_stripes(source: Source, *, row_cost: int) -> list[Stripe]:
 
 
 def cut_segments(n_stripes: int) -> list[range]:
-    """Runs of stripes that share a checkpoint: whole subtrees of the merge tree."""
+    """Runs of stripes that share a checkpoint, up to four times as many as each has stripes.
+
+    Their length is a power of two, so that they are whole subtrees of a pairwise tree, too.
+    """
     size = 1
-    while n_stripes > size * MAX_SEGMENTS:
+    while n_stripes > 4 * size**2:
         size *= 2
     return [range(start, min(start + size, n_stripes)) for start in range(0, n_stripes, size)]
+
+
+def waiting_states(n_stripes: int, *, exact: bool) -> int:
+    """Finished states that wait for their neighbour, at most, where one thread does all stripes."""
+    if not exact:
+        return n_stripes.bit_length() - 1
+    n_segments = len(cut_segments(n_stripes))
+    return min(n_stripes - 1, 1 if n_segments in (1, n_stripes) else 2)
 
 
 def _nearest(bounds: tuple[int, ...], row: float) -> int:

@@ -1,17 +1,23 @@
 """What runs on workers: module-level functions of plain arguments."""
 
 import functools
+import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import threadpoolctl
 from distributed import get_worker
 
 from bigkd.backends import namespace
+from bigkd.engine.alignment import aligned
 from bigkd.engine.inputs import NonFinite, read_rows
 from bigkd.engine.stripes import Stripe
-from bigkd.io import Source, load_state, save_state
+from bigkd.io import Source
 from bigkd.protocols import Array
+
+REPORT_SECONDS = 0.1
 
 
 class Tally(NamedTuple):
@@ -38,48 +44,66 @@ class Job(NamedTuple):
     topic: str | None  # where a worker process reports its progress
 
 
-class Checkpoint(NamedTuple):
-    """Where the state of one segment is kept."""
-
-    path: str
-    token: str
+_limited = threading.local()
 
 
-@functools.cache
 def limit_blas() -> None:
-    """Run BLAS on one thread for the rest of this process: thread counts change sums."""
-    threadpoolctl.threadpool_limits(limits=1)
+    """Run BLAS on one thread for the rest of this thread's life: thread counts change sums.
+
+    Worker processes only: most BLAS libraries are limited for the whole process by it.
+    """
+    if not getattr(_limited, "yes", False):
+        threadpoolctl.threadpool_limits(limits=1)
+        _limited.yes = True
+
+
+def prepared(job: Job) -> Job:
+    """`job` as a task may use it, in a process where the same products give the same bits."""
+    if job.topic is not None:
+        limit_blas()
+    return job._replace(summary=aligned(job.summary))
 
 
 def run_stripe(job: Job, stripe: Stripe, raw: Sequence[Array] | None = None) -> Reduced:
     """State of the blocks of one stripe, read one after the other."""
-    if job.topic is not None:
-        limit_blas()
+    job = prepared(job)
+    telling = Telling(job.topic)
     state: Any = None
-    rows = dropped = 0
-    parts = read_rows(job.source, stripe.blocks, raw, job.nonfinite)
-    for number, part in zip(stripe.blocks, parts, strict=True):
+    kept = total = 0
+    xp: Any = None
+    for at, block in enumerate(stripe.blocks):
+        given = None if raw is None else raw[at]
+        rows = read_rows(job.source, block, given, job.nonfinite)
         if state is None:
-            state = job.summary.init(part.values)
-        size = job.source.bounds[number + 1] - job.source.bounds[number]
-        kept = int(part.values.shape[0])
-        if kept:
-            numbered = part._replace(index=part.index + job.first_row)
-            state = job.summary.update(state, numbered)
-        rows, dropped = rows + kept, dropped + size - kept
-        report(job.topic, size)
-    xp = namespace(part.values)
-    return Reduced(state, Tally(xp.asarray(rows), xp.asarray(dropped)))
+            xp, state = namespace(rows.values), job.summary.init(rows.values)
+        size, n_rows = job.source.bounds[block + 1] - job.source.bounds[block], rows.index.shape[0]
+        if n_rows:
+            rows = rows._replace(index=rows.index + job.first_row)
+            state = job.summary.update(state, rows)
+        del rows, given  # gone before the next block is read
+        kept, total = kept + int(n_rows), total + size
+        telling.add(size)
+    telling.send()
+    return Reduced(state, Tally(xp.asarray(kept), xp.asarray(total - kept)))
 
 
 def merge(job: Job, left: Reduced, right: Reduced) -> Reduced:
     """State of both."""
+    job = prepared(job)
+    if not job.summary.exact:  # exact summaries add, which no alignment changes
+        left, right = aligned(left), aligned(right)
     tally = Tally(*(a + b for a, b in zip(left.tally, right.tally, strict=True)))
     return Reduced(job.summary.merge(left.state, right.state), tally)
 
 
-def merge_tree(parts: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Join neighbours, level by level: the shape depends on the number of parts only."""
+def merge_all(parts: Sequence[Any], join: Callable[[Any, Any], Any], *, exact: bool) -> Any:
+    """Join neighbours into one, in a shape that depends on the number of parts only.
+
+    Exact summaries are folded from left to right: two states at a time wait, however many parts
+    there are. Others, whose error grows with every merge, are joined in a pairwise tree.
+    """
+    if exact:
+        return functools.reduce(join, parts)
     level = list(parts)
     while len(level) > 1:
         pairs = [join(level[at], level[at + 1]) for at in range(0, len(level) - 1, 2)]
@@ -87,23 +111,23 @@ def merge_tree(parts: Sequence[Any], join: Callable[[Any, Any], Any]) -> Any:
     return level[0]
 
 
-def keep(reduced: Reduced, checkpoint: Checkpoint) -> Reduced:
-    """Write a finished segment, and pass it on."""
-    save_state(checkpoint.path, reduced, token=checkpoint.token)
-    return reduced
+class Telling:
+    """Tells the client how many rows are done, a few times a second at most."""
 
+    def __init__(self, topic: str | None) -> None:
+        self._topic = topic
+        self._rows, self._last = 0, time.monotonic()
 
-def restore(job: Job, checkpoint: Checkpoint, rows: int) -> Reduced:
-    """Read a finished segment of `rows` rows."""
-    like = job.source.like()
-    xp = namespace(like)
-    template = Reduced(job.summary.init(like), Tally(xp.asarray(0), xp.asarray(0)))
-    reduced = load_state(checkpoint.path, template, token=checkpoint.token)
-    report(job.topic, rows)
-    return reduced
+    def add(self, rows: int) -> None:
+        """`rows` more rows are done."""
+        self._rows += rows
+        if time.monotonic() - self._last >= REPORT_SECONDS:
+            self.send()
 
-
-def report(topic: str | None, rows: int) -> None:
-    """Tell the client that `rows` more rows are done."""
-    if topic is not None:
-        get_worker().log_event(topic, {"rows": rows})
+    def send(self) -> None:
+        """Tell what was not told yet; a result is worth more than a report that cannot be sent."""
+        self._last = time.monotonic()
+        if self._topic is not None and self._rows:
+            with suppress(OSError, RuntimeError, ValueError):
+                get_worker().log_event(self._topic, {"rows": self._rows})
+        self._rows = 0

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def _add(hashed: Any, part: Any) -> None:
         values = np.ascontiguousarray(to_host(part))
         hashed.update(f"array{values.shape}{values.dtype.str}".encode())
         hashed.update(values.data)
+    elif isinstance(part, MethodType):
+        _add(hashed, (part.__func__, part.__self__))
     elif "<" not in getattr(part, "__qualname__", "<"):
         hashed.update(f"{part.__module__}.{part.__qualname__};".encode())
     else:

@@ -1,0 +1,282 @@
+import logging
+import os
+import shutil
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from bigkd.engine import Settings, checkpoints, open_session
+from bigkd.engine.tokens import spec_token
+from bigkd.errors import DataError, StoreError
+from bigkd.io import open_rows, save_state
+from bigkd.kernels import FourierFeatures
+from bigkd.summaries import KernelSum, Mapped, Mean, SecondMoment, TopRows
+from tests.engine.helpers import Project, assert_same_bits, everything, generated, reduce
+
+pytestmark = pytest.mark.usefixtures("small_stripes")
+
+BLOCKS = 20  # stripes of one block each, and five segments of four
+
+
+@pytest.fixture
+def source(tmp_path):
+    return generated(BLOCKS * 10, 10, log=tmp_path / "reads")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "new" / "checkpoint"
+
+
+def stores(folder):
+    return sorted(folder.glob("*/*.zarr"))
+
+
+def run(source, folder, **settings):
+    return reduce(everything(3), source, checkpoint=folder, **settings)
+
+
+def test_checkpoint__keeps_every_segment_and_changes_no_bit(source, folder):
+    found = run(source, folder)
+    assert_same_bits(found, reduce(everything(3), source))
+    assert [path.name for path in stores(folder)] == [f"{at:05d}.zarr" for at in range(5)]
+    assert {path.name for path in folder.rglob("*") if path.name.endswith("partial")} == set()
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+def test_resume__reads_only_what_is_not_finished(source, folder, scheduler):
+    whole = run(source, folder)
+    shutil.rmtree(stores(folder)[3])
+    source.log.unlink()
+    events = []
+    again = run(source, folder, scheduler=scheduler, progress=events.append)
+    assert_same_bits(again, whole)
+    assert sorted(source.reads()) == [120, 130, 140, 150]
+    assert (events[0].done, events[-1].done) == (0, 200)
+    assert sorted(np.diff([event.done for event in events])) == [10] * 4 + [40] * 4
+
+
+def test_resume__goes_on_after_a_pass_that_failed(folder, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    np.save(tmp_path / "x.npy", rows)
+    bad = open_rows(tmp_path / "x.npy", name="x", block_rows=10)
+    spoilt = rows.copy()
+    spoilt[155] = np.nan
+    status = os.stat(tmp_path / "x.npy")
+    with open(tmp_path / "x.npy", "r+b") as file:  # behind its back
+        file.seek(bad.offset)
+        file.write(spoilt.tobytes())
+    os.utime(tmp_path / "x.npy", ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(DataError, match="row 155"):
+        run(bad, folder)
+    kept = {path.name for path in stores(folder)}
+    assert kept
+    assert "00003.zarr" not in kept
+    with open(tmp_path / "x.npy", "r+b") as file:
+        file.seek(bad.offset)
+        file.write(rows.tobytes())
+    os.utime(tmp_path / "x.npy", ns=(status.st_atime_ns, status.st_mtime_ns))
+    before = {path: path.stat().st_mtime_ns for path in stores(folder)}
+    whole = run(bad, folder)
+    assert_same_bits(whole, reduce(everything(3), open_rows(rows, name="x", block_rows=10)))
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def flip(path):
+    """Flip a bit in the middle of the largest file of the store."""
+    file = max(path.rglob("c/**/*"), key=lambda p: p.stat().st_size if p.is_file() else 0)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 4
+    file.write_bytes(content)
+
+
+def truncate(path):
+    for file in path.rglob("c"):
+        if file.is_file():
+            file.write_bytes(file.read_bytes()[:-3])
+
+
+def lose_a_variable(path):
+    shutil.rmtree(next(path.glob("state.1.outer")))
+
+
+def lose_the_manifest(path):
+    (path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+
+
+def scramble_the_metadata(path):
+    (path / "zarr.json").write_bytes(b"\xff\x00nonsense")
+
+
+def exchange(path):
+    """Put another segment in its place: whole, but not this one's."""
+    shutil.rmtree(path)
+    shutil.copytree(path.with_name("00000.zarr"), path)
+
+
+def rename_its_token(path):
+    state = everything(3).init(np.zeros((1, 3), dtype=np.float32))
+    save_state(path, state, token="of something else")
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        flip,
+        truncate,
+        lose_a_variable,
+        lose_the_manifest,
+        scramble_the_metadata,
+        exchange,
+        rename_its_token,
+    ],
+    ids=lambda harm: harm.__name__,
+)
+def test_resume__computes_a_damaged_segment_again(source, folder, harm, caplog):
+    whole = run(source, folder)
+    harm(stores(folder)[2])
+    source.log.unlink()
+    with caplog.at_level(logging.WARNING, logger="bigkd"):
+        again = run(source, folder)
+    assert_same_bits(again, whole)
+    assert sorted(source.reads()) == [80, 90, 100, 110]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "00002.zarr" in caplog.text
+    source.log.unlink()
+    assert_same_bits(run(source, folder), whole)
+    assert source.reads() == []
+
+
+def test_resume__of_finished_segments_says_nothing(source, folder, caplog):
+    with caplog.at_level(logging.WARNING, logger="bigkd"):
+        run(source, folder)
+        run(source, folder)
+    assert caplog.records == []
+
+
+def other_values(source, folder):
+    run(generated(200, 10, seed=1, log=source.log), folder)
+
+
+def other_blocks(source, folder):
+    run(generated(200, 11, log=source.log), folder)
+
+
+def other_type(source, folder):
+    run(generated(200, 10, dtype="float64", log=source.log), folder)
+
+
+def other_first_row(source, folder):
+    reduce(everything(3), source, checkpoint=folder, first_row=5)
+
+
+def other_policy(source, folder):
+    run(source, folder, nonfinite="drop")
+
+
+def other_summary(source, folder):
+    reduce(Mean(width=3), source, checkpoint=folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_values, other_blocks, other_type, other_first_row, other_policy, other_summary],
+    ids=lambda change: change.__name__,
+)
+def test_checkpoint__is_never_used_for_anything_else(source, folder, change):
+    run(source, folder)
+    source.log.unlink()
+    change(source, folder)
+    assert len(source.reads()) >= BLOCKS - 1
+
+
+def test_checkpoint__is_used_whatever_the_rows_are_called(source, folder):
+    run(source, folder, label="one")
+    source.log.unlink()
+    run(source, folder, label="other")
+    assert source.reads() == []
+
+
+def test_checkpoint__of_dask_arrays_restores_too(folder):
+    array = da.from_array(np.ones((100, 3)), chunks=(10, 3))
+    whole = run(open_rows(array, name="x"), folder)
+    before = {path: path.stat().st_mtime_ns for path in stores(folder)}
+    assert len(before) == 5
+    assert_same_bits(run(open_rows(array, name="x"), folder), whole)
+    assert {path: path.stat().st_mtime_ns for path in stores(folder)} == before
+
+
+@pytest.mark.parametrize("below", ["", "below"])
+def test_checkpoint__says_where_it_cannot_write(source, tmp_path, below):
+    (tmp_path / "file").write_text("in the way")
+    target = tmp_path / "file" / below
+    with pytest.raises(StoreError, match=f"checkpoint folder {target} cannot be written") as caught:
+        run(source, target)
+    assert caught.value.exit_code == 4
+    assert source.reads() == []
+
+
+def test_checkpoint__says_when_the_disk_is_full(source, folder, monkeypatch):
+    def full(path, state, *, token):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "save_state", full)
+    with pytest.raises(
+        StoreError, match=r"0000\d.zarr cannot be written: .*No space left"
+    ) as caught:
+        run(source, folder)
+    assert caught.value.exit_code == 4
+
+
+def test_session__makes_no_folder_without_a_pass(folder):
+    with open_session(Settings(scheduler="sync", checkpoint=folder)):
+        pass
+    assert not folder.exists()
+
+
+FREQUENCIES = np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 1.0),
+        (1, True),
+        ("1", 1),
+        (None, "None"),
+        ((1, 2), (12,)),
+        ((1, (2,)), (1, 2)),
+        (("a", "b"), ("ab",)),
+        (np.zeros(2), np.zeros((1, 2))),
+        (np.zeros(2), np.zeros(2, dtype="f4")),
+        (np.float32(1), np.float64(1)),
+        (Mean(width=3), Mean(width=4)),
+        (Mean(width=3), SecondMoment(width=3)),
+        (FourierFeatures(FREQUENCIES), FourierFeatures(FREQUENCIES + 1e-15)),
+        (TopRows(scores=Project(3), n_top=1, work_features=2), Project(3)),
+        (reduce, run),
+        (Mean(width=3).init, Mean(width=4).init),
+    ],
+)
+def test_token__tells_specs_apart(one, other):
+    assert spec_token(one) != spec_token(other)
+    assert spec_token(one) == spec_token(one)
+
+
+def test_token__sees_through_equal_specs():
+    specs = [
+        Mapped(features=FourierFeatures(FREQUENCIES.copy()), summary=Mean(width=4))
+        for _ in range(2)
+    ]
+    assert spec_token(specs[0]) == spec_token(specs[1])
+    assert spec_token(Mean(width=3), 1) != spec_token(Mean(width=3), 2)
+    fortran = np.asfortranarray(FREQUENCIES)
+    assert spec_token(fortran) == spec_token(FREQUENCIES)
+
+
+def test_token__refuses_what_it_cannot_see():
+    with pytest.raises(TypeError, match="module-level function"):
+        spec_token(KernelSum(kernel=lambda x, y: x @ y.T))
+    with pytest.raises(TypeError, match="cannot be keyed"):
+        spec_token(object())
