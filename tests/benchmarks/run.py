@@ -1,0 +1,68 @@
+"""Measure at full size, and print a table for each measure.
+
+    python -m tests.benchmarks.run                    everything, about 20 minutes
+    python -m tests.benchmarks.run finc_pass engine   some measures
+    python -m tests.benchmarks.run --tiny             what the tests run
+    python -m tests.benchmarks.run --here             this environment only
+
+Where the environment forces OpenBLAS's kernel, everything runs a second time, in a process without
+those variables. Every ratio is of CPU times taken in turns within one process, BLAS on one thread.
+pytest runs the same measures at tiny sizes, without timing anything (``--benchmark-disable``).
+"""
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.benchmarks.measure import BLAS_SETTINGS, FULL, TINY, Line, machine
+from tests.benchmarks.passes import engine, finc_pass, naive
+from tests.benchmarks.spectra import accuracy, choice, comparisons, ken, lanczos
+
+MEASURES = {
+    function.__name__: function
+    for function in (finc_pass, engine, naive, lanczos, ken, choice, comparisons, accuracy)
+}
+
+
+def table(lines: list[Line]) -> Table:
+    """The lines as a table."""
+    out = Table("measure", "value", "against", "ratio", "goal")
+    for line in lines:
+        known = not math.isnan(line.against)
+        out.add_row(
+            line.name,
+            f"{line.value:.3g} {line.unit}",
+            f"{line.against:.3g} {line.unit}" if known else "",
+            f"{line.ratio:.3f}" if known else "",
+            line.goal,
+        )
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.run")
+    parser.add_argument("measures", nargs="*", help=f"of {', '.join(MEASURES)}")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--here", action="store_true")
+    options = parser.parse_args()
+    unknown = set(options.measures) - set(MEASURES)
+    if unknown:
+        parser.error(f"no such measure: {', '.join(sorted(unknown))}")
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    sizes = TINY if options.tiny else FULL
+    console.print(machine(), soft_wrap=True)
+    for name in options.measures or MEASURES:
+        console.print(table(MEASURES[name](sizes)))
+    free = {name: value for name, value in os.environ.items() if name not in BLAS_SETTINGS}
+    if len(free) < len(os.environ) and not options.here:
+        again = [sys.executable, "-m", "tests.benchmarks.run", "--here", *sys.argv[1:]]
+        sys.exit(subprocess.run(again, env=free, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()
