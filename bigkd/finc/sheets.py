@@ -84,6 +84,7 @@ def contact_sheet(
     if target.suffix == ".png":
         write_png(grid_of(drawn), target)
     else:
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(html_page(drawn, _captions(modes, lines, collection)), encoding="utf-8")
     return target
 

@@ -101,7 +101,6 @@ def zarr_source(
             f"{name}: the Zarr array {array.name!r} has shape {array.shape}; rows need at least "
             f"two dimensions, (row, feature). Reshape it to ({array.size}, 1) if it is a column."
         )
-    _refuse_pickle(array, name)
     stored = array.shards or array.chunks
     row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
     fits = stored[0] * row_bytes <= BLOCK_BYTES
@@ -154,17 +153,6 @@ def _keys(store: Any, path: str, prefix: str) -> set[str]:
 
 def _count(array: Any, stored: tuple[int, ...]) -> int:
     return math.prod(-(-size // step) for size, step in zip(array.shape, stored, strict=True))
-
-
-def _refuse_pickle(array: Any, name: str) -> None:
-    """Raise StoreError if reading `array` would unpickle, and so run, what is in its chunks."""
-    about = array.metadata.to_dict()
-    codecs = [*(about.get("filters") or ()), *(about.get("codecs") or ()), about.get("compressor")]
-    if any("pickle" in str(codec).lower() for codec in codecs):
-        raise StoreError(
-            f"{name}: the Zarr array {array.name!r} is stored as Python pickles, which could run "
-            f"any code when read. Write it again with numbers as elements."
-        )
 
 
 def _without(array: Any, name: str, chunk: int, step: int, absent: set[int]) -> ZarrSource:

@@ -33,7 +33,7 @@ def test_contact_sheet__shows_the_top_rows(pictures, tmp_path):
 
 def test_contact_sheet__as_a_page_needs_no_network(pictures, tmp_path):
     images, modes = pictures
-    path = finc.contact_sheet(images, modes, tmp_path / "sheet.html", only_significant=True)
+    path = finc.contact_sheet(images, modes, tmp_path / "new" / "sheet.html", only_significant=True)
     text = path.read_text(encoding="utf-8")
     assert text.count("<figure>") == int(modes["significant"].sum()) == 1
     assert "http" not in text

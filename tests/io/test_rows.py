@@ -63,7 +63,7 @@ KINDS = {
     "memmap": lambda p: memmap(p / "x", X),
     "memmap with an offset": lambda p: memmap(p / "x", X, offset=128),
     "memmap, Fortran order": lambda p: memmap(p / "x", np.asfortranarray(X)),
-    "memmap, rows of a larger one": lambda p: memmap(p / "x", np.r_[X, X, X])[N : 2 * N],
+    "memmap, rows of a larger one": lambda p: memmap(p / "x", np.r_[X - 1, X, X + 1])[N : 2 * N],
     "memmap, every other row": lambda p: memmap(p / "x", np.repeat(X, 2, axis=0))[::2],
     "memmap, some columns": lambda p: memmap(p / "x", np.c_[X, X])[:, D:],
     "memmap, reversed": lambda p: memmap(p / "x", X[::-1].copy())[::-1],
