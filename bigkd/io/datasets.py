@@ -121,11 +121,6 @@ def remove_store(path: str | Path) -> None:
 
 def _write(dataset: xr.Dataset, target: str, kind: str) -> None:
     codec = ZstdCodec(level=1, checksum=True)
-    encoding: dict[str, dict[str, object]] = {}
-    for name, variable in dataset.variables.items():
-        encoding[str(name)] = {"compressors": [codec]}
-        if variable.dtype.kind == "f":  # else every NaN would be read back as the same NaN
-            encoding[str(name)]["_FillValue"] = None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Consolidated metadata")
         dataset.to_zarr(
@@ -134,7 +129,7 @@ def _write(dataset: xr.Dataset, target: str, kind: str) -> None:
             zarr_format=3,
             consolidated=False,
             write_empty_chunks=True,
-            encoding=encoding,
+            encoding={name: {"compressors": [codec]} for name in dataset.variables},
         )
         zarr.consolidate_metadata(target)
     write_manifest(target, kind, dataset)

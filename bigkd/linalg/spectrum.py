@@ -1,5 +1,6 @@
 """Spectra of symmetric matrices."""
 
+import inspect
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,8 @@ Matrix: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _DENSE = 600
 _LEAST_RESTARTS = 20
+# From SciPy 1.17 on restarts are drawn afresh in every call, unless told; before, they were fixed.
+_DRAWS_RESTARTS = "rng" in inspect.signature(scipy.sparse.linalg.eigsh).parameters
 _STREAM = 0x6C616E63  # keeps these numbers apart from other uses of a seed
 
 
@@ -64,6 +67,7 @@ def _lanczos(
     if not isinstance(matrix, scipy.sparse.linalg.LinearOperator):
         operator = _symmetric(matrix)
     start = rng(0, _STREAM).standard_normal(n)
+    restarts: dict[str, Any] = {"rng": rng(1, _STREAM)} if _DRAWS_RESTARTS else {}
     try:
         values, vectors = scipy.sparse.linalg.eigsh(
             operator,
@@ -73,7 +77,7 @@ def _lanczos(
             ncv=min(n, max(4 * k, 60)),
             tol=1e-11,
             maxiter=max(_LEAST_RESTARTS, n // 40),
-            rng=rng(1, _STREAM),
+            **restarts,
         )
     except scipy.sparse.linalg.ArpackError:
         return None

@@ -65,13 +65,14 @@ def test_top_eigenpairs__of_all(form):
     np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["falling", "degenerate at the top", "zero", "five"])
-def test_top_eigenpairs__have_the_same_bits_every_time(name):
-    matrix = symmetric(SPECTRA[name])
-    for form in (np.asarray, operator):
-        one, other = (top_eigenpairs(form(matrix), min(5, len(matrix))) for _ in range(2))
-        assert one[0].tobytes() == other[0].tobytes()
-        assert one[1].tobytes() == other[1].tobytes()
+@pytest.mark.parametrize("form", [np.asarray, operator])
+@pytest.mark.parametrize("name", ["falling", "degenerate at the top", "five", "restarts"])
+def test_top_eigenpairs__have_the_same_bits_every_time(name, form):
+    # of a diagonal matrix of low rank Lanczos meets an invariant space, and starts anew
+    matrix = np.diag(SPECTRA["rank three"]) if name == "restarts" else symmetric(SPECTRA[name])
+    one, other = (top_eigenpairs(form(matrix), min(5, len(matrix))) for _ in range(2))
+    assert one[0].tobytes() == other[0].tobytes()
+    assert one[1].tobytes() == other[1].tobytes()
 
 
 def by_definition(gram, diagonal):
