@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bigkd.config import MEGABYTE, TASK_BYTES
 from bigkd.engine.inputs import NonFinite
 from bigkd.engine.pairs import Square
-from bigkd.engine.stripes import Stripe, waiting_states
+from bigkd.engine.stripes import Stripe, held_states
 from bigkd.errors import MemoryPlanError
 from bigkd.io import ArraySource, DaskSource, Source
 from bigkd.io.sources import FileSource
@@ -16,6 +16,9 @@ DECODING = 3
 
 RETAINED_BYTES = 128 * MEGABYTE
 """What the memory allocator keeps of them, at most: each decoding thread has its own heap."""
+
+EXCHANGED_STATES = 2
+"""States more that a worker holds: one that another worker sent, one that waits for its turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,19 +71,22 @@ def plan_pass(
     *,
     exact: bool,
     nonfinite: NonFinite,
+    distributed: bool = False,
 ) -> Plan:
-    """Predict a pass over `source` whose updates cost `cost`."""
+    """Predict a pass over `source` whose updates cost `cost`; on a cluster, or in this process."""
     rows = [source.bounds[stripe.last] - source.bounds[stripe.first] for stripe in stripes]
-    waiting = waiting_states(len(stripes), exact=exact)
-    reading = _reading(source, max(rows), nonfinite) + cost.scratch + (waiting + 1) * cost.state
-    merging = (waiting + 2) * cost.state if waiting else 0
+    more = EXCHANGED_STATES if distributed and len(stripes) > 1 else 0
+    updating, merging = (
+        held + more if held else 0 for held in held_states(len(stripes), exact=exact)
+    )
+    reading = _reading(source, max(rows), nonfinite) + cost.scratch + updating * cost.state
     return Plan(
         label=label,
         n_rows=source.n_rows,
         n_blocks=source.n_blocks,
         n_tasks=len(stripes),
         bytes_read=source.n_rows * source.row_bytes,
-        task_bytes=TASK_BYTES + max(reading, merging),
+        task_bytes=TASK_BYTES + max(reading, merging * cost.state),
     )
 
 

@@ -112,7 +112,16 @@ class Session:
         cost = summary.footprint(source.largest_block, source.itemsize)
         stripes = cut_stripes(source, row_cost=cost.row_cost)
         policy = self.settings.nonfinite
-        self._admit(plan_pass(label, source, stripes, cost, exact=summary.exact, nonfinite=policy))
+        plan = plan_pass(
+            label,
+            source,
+            stripes,
+            cost,
+            exact=summary.exact,
+            nonfinite=policy,
+            distributed=self.runner.distributed,
+        )
+        self._admit(plan)
         run = uuid.uuid4().hex[:12]
         topic = f"bigkd-{run}" if self.runner.distributed else None
         job = Job(summary, source, policy, first_row, topic)
@@ -187,12 +196,15 @@ class Session:
                 rows[key] = size
                 segments.append(delayed(restore)(node, checkpoint, size, dask_key_name=key))
                 continue
-            parts = []
+            parts: list[Any] = []
             for stripe in own:
-                key = f"stripe-{run}-{stripe.first}"
+                # Dask holds back tasks without inputs until a worker is free, by the name of their
+                # group; those that go on from another are their workers' first choice.
+                before = parts.pop() if exact and parts else None
+                key = f"{'first' if before is None else 'next'}-{run}-{stripe.first}"
                 rows[key] = bounds[stripe.last] - bounds[stripe.first]
                 own_raw = _of(stripe, raw)
-                parts.append(delayed(run_stripe)(node, stripe, own_raw, dask_key_name=key))
+                parts.append(delayed(run_stripe)(node, stripe, own_raw, before, dask_key_name=key))
             root = merge_all(parts, join, exact=exact)
             segments.append(root if checkpoint is None else delayed(keep)(root, checkpoint))
         return merge_all(segments, join, exact=exact), rows

@@ -33,7 +33,9 @@ def cut_stripes(source: Source, *, row_cost: int) -> list[Stripe]:
 def cut_segments(n_stripes: int) -> list[range]:
     """Runs of stripes that share a checkpoint, up to four times as many as each has stripes.
 
-    Their length is a power of two, so that they are whole subtrees of a pairwise tree, too.
+    Of exact summaries the stripes of a segment follow one another, so that there are at most as
+    many tasks at once as segments. Of others segments are whole subtrees of the pairwise tree: that
+    is why their length is a power of two.
     """
     size = 1
     while n_stripes > 4 * size**2:
@@ -41,12 +43,17 @@ def cut_segments(n_stripes: int) -> list[range]:
     return [range(start, min(start + size, n_stripes)) for start in range(0, n_stripes, size)]
 
 
-def waiting_states(n_stripes: int, *, exact: bool) -> int:
-    """Finished states that wait for their neighbour, at most, where one thread does all stripes."""
-    if not exact:
-        return n_stripes.bit_length() - 1
-    n_segments = len(cut_segments(n_stripes))
-    return min(n_stripes - 1, 1 if n_segments in (1, n_stripes) else 2)
+def held_states(n_stripes: int, *, exact: bool) -> tuple[int, int]:
+    """States that exist at once, during an update and a merge, where one thread does everything.
+
+    Of an exact summary they are, however many stripes there are: the segments so far, the stripe
+    before, and the task's own. A pairwise tree holds one for each of its levels.
+    """
+    if n_stripes == 1:
+        return 1, 0
+    if exact:
+        return (2 if n_stripes == len(cut_segments(n_stripes)) else 3), 3
+    return n_stripes.bit_length(), n_stripes.bit_length() + 1
 
 
 def _nearest(bounds: tuple[int, ...], row: float) -> int:

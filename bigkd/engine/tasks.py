@@ -64,18 +64,22 @@ def prepared(job: Job) -> Job:
     return job._replace(summary=aligned(job.summary))
 
 
-def run_stripe(job: Job, stripe: Stripe, raw: Sequence[Array] | None = None) -> Reduced:
-    """State of the blocks of one stripe, read one after the other."""
+def run_stripe(
+    job: Job, stripe: Stripe, raw: Sequence[Array] | None = None, before: Reduced | None = None
+) -> Reduced:
+    """State of the blocks of one stripe, read one after the other; of those `before` it, too."""
     job = prepared(job)
     telling = Telling(job.topic)
-    state: Any = None
+    # A copy: the scheduler keeps `before` as it is, for a second attempt.
+    state: Any = None if before is None else copied(before.state)
     kept = total = 0
     xp: Any = None
     for at, block in enumerate(stripe.blocks):
         given = None if raw is None else raw[at]
         rows = read_rows(job.source, block, given, job.nonfinite)
+        xp = namespace(rows.values)
         if state is None:
-            xp, state = namespace(rows.values), job.summary.init(rows.values)
+            state = job.summary.init(rows.values)
         size, n_rows = job.source.bounds[block + 1] - job.source.bounds[block], rows.index.shape[0]
         if n_rows:
             rows = rows._replace(index=rows.index + job.first_row)
@@ -84,7 +88,21 @@ def run_stripe(job: Job, stripe: Stripe, raw: Sequence[Array] | None = None) -> 
         kept, total = kept + int(n_rows), total + size
         telling.add(size)
     telling.send()
-    return Reduced(state, Tally(xp.asarray(kept), xp.asarray(total - kept)))
+    tally = Tally(xp.asarray(kept), xp.asarray(total - kept))
+    return Reduced(state, tally if before is None else add_tallies(before.tally, tally))
+
+
+def copied(state: Any) -> Any:
+    """`state` in memory of its own."""
+    if isinstance(state, tuple):
+        parts = [copied(part) for part in state]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    return namespace(state).asarray(state, copy=True)
+
+
+def add_tallies(left: Tally, right: Tally) -> Tally:
+    """Rows of both."""
+    return Tally(left.rows + right.rows, left.dropped + right.dropped)
 
 
 def merge(job: Job, left: Reduced, right: Reduced) -> Reduced:
@@ -92,7 +110,7 @@ def merge(job: Job, left: Reduced, right: Reduced) -> Reduced:
     job = prepared(job)
     if not job.summary.exact:  # exact summaries add, which no alignment changes
         left, right = aligned(left), aligned(right)
-    tally = Tally(*(a + b for a, b in zip(left.tally, right.tally, strict=True)))
+    tally = add_tallies(left.tally, right.tally)
     return Reduced(job.summary.merge(left.state, right.state), tally)
 
 

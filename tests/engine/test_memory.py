@@ -11,6 +11,7 @@ import zarr
 from dask.system import CPU_COUNT
 
 from bigkd.config import MEGABYTE, TASK_BYTES
+from bigkd.engine.memory import RETAINED_BYTES
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,10 +31,10 @@ def peak(**options):
     return json.loads(done.stdout)
 
 
-def assert_predicted(found, threads=1):
+def assert_predicted(found, threads=1, constants=CONSTANTS):
     """Not less than what was measured, and not much more: small passes pay for the constants."""
     assert found["growth"] <= threads * found["predicted"]
-    assert found["predicted"] <= 2 * found["growth"] / threads + CONSTANTS
+    assert found["predicted"] <= 2 * found["growth"] / threads + constants
 
 
 @pytest.mark.parametrize(("frequencies", "rows"), [(500, 40_000), (2_000, 16_000)])
@@ -83,4 +84,5 @@ def test_memory__of_reading_a_store_is_predicted(layout, tmp_path):
         store[start : start + 10_240] = made.standard_normal((10_240, 768), dtype="f4")
     shape = {"width": 768, "frequencies": 250, "block": 10_240, "scheduler": "sync"}
     found = peak(rows=61_440, stripe=20_480, store=tmp_path / "x", **shape)
-    assert_predicted(found)
+    # What the allocator keeps of decoded chunks is counted at its most; it may give all of it back.
+    assert_predicted(found, constants=CONSTANTS + RETAINED_BYTES)

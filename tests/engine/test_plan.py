@@ -74,21 +74,33 @@ def test_plan__counts_the_pass():
 COST = Footprint(state=10**9, scratch=10**8, row_cost=10**6)
 
 
-def task_bytes(source, n_stripes, *, exact=True, nonfinite="raise", cost=COST):
+def task_bytes(source, n_stripes, *, exact=True, nonfinite="raise", cost=COST, distributed=False):
     step = source.n_blocks // n_stripes
     stripes = [Stripe(at, at + step) for at in range(0, n_stripes * step, step)]
-    return plan_pass("x", source, stripes, cost, exact=exact, nonfinite=nonfinite).task_bytes
+    return plan_pass(
+        "x", source, stripes, cost, exact=exact, nonfinite=nonfinite, distributed=distributed
+    ).task_bytes
 
 
-def test_plan__counts_states_that_wait():
+# 0.1 GB for an update, and 1 GB for each state, of which two more come and go on a cluster
+@pytest.mark.parametrize(
+    ("n_stripes", "exact", "here", "elsewhere"),
+    [
+        (1, True, 1.1, 1.1),
+        (2, True, 3.0, 5.0),
+        (100, True, 3.1, 5.1),
+        (1_000, True, 3.1, 5.1),
+        (1, False, 1.1, 1.1),
+        (100, False, 8.0, 10.0),
+    ],
+)
+def test_plan__counts_states_that_wait(n_stripes, exact, here, elsewhere):
     source = generated(1_000, 1)
-    one, two, many = (task_bytes(source, n) for n in (1, 2, 100))
-    # a task's own state; with one that waits, merged into a third; with two
-    assert one // 10**8 == 11
-    assert two // 10**8 == 30
-    assert many // 10**8 == 40
-    assert task_bytes(source, 1_000) == many
-    assert task_bytes(source, 100, exact=False) // 10**8 == 80
+    found = [
+        task_bytes(source, n_stripes, exact=exact, distributed=distributed) / 1e9
+        for distributed in (False, True)
+    ]
+    assert found == pytest.approx([here, elsewhere], abs=0.03)
 
 
 def test_plan__counts_rows_as_they_are_held(tmp_path):

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bigkd.engine import Settings, collect_rows, open_session
+from bigkd.engine.stripes import Stripe
+from bigkd.engine.tasks import Job, run_stripe
 from bigkd.errors import DataError, EmptyInputError
 from bigkd.io import open_rows
 from bigkd.protocols import Rows
 from bigkd.summaries import Mean
-from tests.engine.helpers import Census, assert_same_bits, everything, generated, reduce
+from tests.engine.helpers import Census, assert_same_bits, everything, flat, generated, reduce
 
 WIDTH = 3
 
@@ -212,6 +214,17 @@ def test_reduce__leaves_the_blocks_of_the_user_alone():
     rows = whole(50)
     rows.flags.writeable = False
     reduce(everything(3), open_rows(rows, name="x", block_rows=7), nonfinite="drop")
+
+
+def test_stripe__that_goes_on_from_another_can_be_done_again():
+    source, summary = open_rows(whole(40), name="x", block_rows=10), everything(3)
+    job = Job(summary, source, "raise", 0, None)
+    before = run_stripe(job, Stripe(0, 2))
+    kept = [array.copy() for array in flat(before)]
+    once, twice = (run_stripe(job, Stripe(2, 4), None, before) for _ in range(2))
+    assert_same_bits(once, twice)
+    assert_same_bits(tuple(flat(before)), tuple(kept))
+    assert_same_bits(once, run_stripe(job, Stripe(0, 4)))
 
 
 def test_collect_rows__gives_all_rows_with_their_numbers():
