@@ -93,7 +93,14 @@ def dataset(
     `attrs` record every choice; the version of bigkd is added, and no date, so that equal inputs
     give equal files.
     """
-    variables = {
+    return xr.Dataset(
+        variables(schema, values), coords=coords, attrs={**attrs, "bigkd_version": __version__}
+    )
+
+
+def variables(schema: Mapping[str, Variable], values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` as variables of a Dataset, described by `schema`."""
+    return {
         name: (
             schema[name].dims,
             np.asarray(value),
@@ -101,4 +108,3 @@ def dataset(
         )
         for name, value in values.items()
     }
-    return xr.Dataset(variables, coords=coords, attrs={**attrs, "bigkd_version": __version__})

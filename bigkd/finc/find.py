@@ -20,7 +20,7 @@ from bigkd.finc.spectrum import Choices
 from bigkd.io import Source, open_rows
 from bigkd.io.zarr_rows import Missing
 from bigkd.kernels import FourierFeatures, Sampling
-from bigkd.schema import MODES
+from bigkd.schema import MODES, variables
 from bigkd.summaries import TopRows, TopRowsState
 
 
@@ -236,12 +236,4 @@ def with_top_rows(found: xr.Dataset, test: TopRowsState, reference: TopRowsState
         added[f"top_score_{name}"] = np.where(index < 0, np.nan, score)
     shown = zip(to_host(test.values), to_host(test.index), strict=True)
     added["heterogeneity"] = [float(rows[at >= 0].var(axis=0).sum()) for rows, at in shown]
-    variables = {
-        name: (
-            MODES[name].dims,
-            np.asarray(values),
-            {"long_name": MODES[name].long_name, "units": MODES[name].units},
-        )
-        for name, values in added.items()
-    }
-    return found.assign(variables)
+    return found.assign(variables(MODES, added))
