@@ -1,7 +1,8 @@
 """Arrays that came over the network, put where BLAS reads them as it reads any others.
 
-Dask hands out arrays as views into the message they came in, at any odd address. NumPy multiplies
-unaligned matrices without BLAS: many times slower, and to other bits.
+Dask hands out arrays as views into the message they came in, at any odd address. NumPy copies what
+is not aligned before it multiplies, and so does not see that ``x.T @ x`` is symmetric: a general
+product, of twice the time and other bits.
 """
 
 import dataclasses

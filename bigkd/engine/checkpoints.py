@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bigkd.backends import namespace
 from bigkd.engine.tasks import Job, Reduced, Tally, Telling
 from bigkd.errors import StoreError
-from bigkd.io import load_dataset, load_state, remove_store, save_state
+from bigkd.io import load_dataset, load_state, save_state
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def require_folder(folder: str) -> None:
 
 
 def is_finished(checkpoint: Checkpoint) -> bool:
-    """Whether the segment's store is whole; a damaged one is removed, to be computed again."""
+    """Whether the segment's store is whole; a damaged one is computed again."""
     try:
         stored = load_dataset(checkpoint.path, kind="state")
         if stored.attrs.get("token") == checkpoint.token:
@@ -55,7 +55,6 @@ def is_finished(checkpoint: Checkpoint) -> bool:
             return False
         problem = str(error)
     logger.warning("a checkpoint is damaged and is computed again: %s", problem)
-    remove_store(checkpoint.path)
     return False
 
 

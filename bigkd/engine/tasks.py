@@ -117,7 +117,7 @@ def merge(job: Job, left: Reduced, right: Reduced) -> Reduced:
 def merge_all(parts: Sequence[Any], join: Callable[[Any, Any], Any], *, exact: bool) -> Any:
     """Join neighbours into one, in a shape that depends on the number of parts only.
 
-    Exact summaries are folded from left to right: two states at a time wait, however many parts
+    Exact summaries are folded from left to right, so that one state waits, however many parts
     there are. Others, whose error grows with every merge, are joined in a pairwise tree.
     """
     if exact:

@@ -1,7 +1,9 @@
 """Two and more worker processes over TCP, and nothing goes wrong."""
 
 import logging
+import socket
 import time
+from contextlib import suppress
 from unittest.mock import Mock
 
 import dask.array as da
@@ -202,8 +204,18 @@ def test_current_client__is_used_and_stays_current(two_workers):
     assert_same_bits(found, reduce(Mean(width=3), generated(100, 10)))
 
 
-def test_local__starts_workers_and_ends_them(two_workers):
-    del two_workers  # a second cluster on the machine finds its own ports
+@pytest.fixture
+def taken_port():
+    """Dask's usual port for its dashboard, in use by something else."""
+    with socket.socket() as taken:
+        with suppress(OSError):  # by another program even
+            taken.bind(("0.0.0.0", 8787))
+            taken.listen()
+        yield
+
+
+@pytest.mark.usefixtures("taken_port")
+def test_local__starts_workers_and_ends_them():
     source = generated(100, 10)
     with open_session(Settings(scheduler="local")) as session:
         found = session.reduce(everything(3), source, label="pass")

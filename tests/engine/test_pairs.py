@@ -155,6 +155,16 @@ def test_reduce_pairs__tells_tiles_what_they_stand_for(n, exact):
     np.testing.assert_array_equal(state.seen, 1)
 
 
+@pytest.mark.usefixtures("small_squares")
+def test_reduce_pairs__never_shows_a_summary_no_rows():
+    x = rows(60, 0)
+    x[6:12] = np.nan
+    state, tally = reduce_pairs(Tiles(60), open_rows(x, name="x", block_rows=6), nonfinite="drop")
+    kept = np.isfinite(x[:, 0])
+    np.testing.assert_array_equal(state.seen, np.outer(kept, kept))
+    assert int(tally.dropped) == 6
+
+
 @pytest.mark.parametrize("cross", [False, True])
 @pytest.mark.usefixtures("small_squares")
 def test_reduce_pairs__drops_and_counts(cross):

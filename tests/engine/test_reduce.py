@@ -196,6 +196,22 @@ def test_reduce__goes_on_where_a_whole_block_is_dropped():
     np.testing.assert_array_equal(found.state[0].total, rows[4:].sum(axis=0))
 
 
+class NeverEmpty(Census):
+    """A summary whose author did not think of no rows."""
+
+    def update(self, state, rows):
+        assert rows.values[0, 0] == rows.values[0, 0]
+        return state
+
+
+@pytest.mark.usefixtures("small_stripes")
+def test_reduce__never_shows_a_summary_no_rows():
+    rows = whole(9)
+    rows[:4] = np.nan
+    found = reduce(NeverEmpty(), open_rows(rows, name="x", block_rows=4), nonfinite="drop")
+    assert int(found.tally.rows) == 5
+
+
 def test_reduce__refuses_dask_blocks_that_are_not_what_they_promise():
     array = da.ones((20, 3), chunks=(10, 3)).map_blocks(lambda x: x[:8], dtype=float)
     with pytest.raises(DataError, match=r"block 0 has shape \(8, 3\) where \(10, 3\) was promised"):
