@@ -137,9 +137,9 @@ def modes(
     Notes
     -----
     Cost of a row: ``d r`` multiply-adds of projection, r sines and cosines, and ``2 r**2`` of the
-    symmetric product; the second pass leaves out the last. Memory of a task: about ``50 r**2``
-    bytes, whatever n and m. Theorem 1 bounds the error of all eigenvalues together:
-    ``sum_i (l_i - exact_i)**2 <= eps**2`` with probability 1 - delta for
+    symmetric product; the second pass leaves out the last. Memory of a task for large r: about
+    ``165 r**2`` bytes, ``230 r**2`` on a cluster, whatever n and m. Theorem 1 bounds the error of
+    all eigenvalues together: ``sum_i (l_i - exact_i)**2 <= eps**2`` with probability 1 - delta for
     ``eps = (2(1 + rho))**1.5 * (log((m + n)/delta)/r)**0.25``.
 
     p-values compare each eigenvalue with the largest eigenvalues of sampling noise, estimated from
