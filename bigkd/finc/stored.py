@@ -115,7 +115,7 @@ def summarize(
         )
     with open_session(settings) as session:
         reduced = session.reduce(spec.summary, source, label=f"summarising {name}")
-    extra = {**about, "name": name, "n_skipped": source.skipped, "n_read": _end(source.n_rows, 0)}
+    extra = {**about, "name": name, "n_skipped": source.skipped, "n_read": source.n_rows}
     summary = summary_dataset(spec, reduced, extra)
     if out is not None:
         save_dataset(summary, out, kind=KIND, overwrite=True)
@@ -193,7 +193,7 @@ def add_rows(
         if key not in spec.attrs() and key not in ("n_rows", "n_dropped", "bigkd_version")
     }
     kept["n_skipped"] = int(kept["n_skipped"]) + source.skipped
-    kept["n_read"] = _end(source.n_rows, offset)
+    kept["n_read"] = offset + source.n_rows
     extended = summary_dataset(spec, merged, kept)
     if out is not None:
         save_dataset(extended, out, kind=KIND, overwrite=True)
@@ -252,8 +252,3 @@ def _require_width(spec: FincSpec, width: int, name: str) -> None:
             f"{name} was summarised with rows of {spec.features.width} elements; the new rows "
             f"have {width}."
         )
-
-
-def _end(n_rows: int, offset: int) -> int:
-    """Row number after the last: the next rows count on from here."""
-    return offset + n_rows
