@@ -35,6 +35,9 @@ class Rows(NamedTuple):
     weights: Array | None = None
     """Shape ``(n,)``, or None where every row counts once."""
 
+    vectors: Array | None = None
+    """Shape ``(n, c)``: a direction of each row, of length 1, such as the normal of a triangle."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Footprint:

@@ -3,6 +3,7 @@
 from bigkd.engine.inputs import NonFinite, collect_rows
 from bigkd.engine.map import map_rows
 from bigkd.engine.memory import Plan
+from bigkd.engine.options import Options, ReadOptions, open_source, settings_of
 from bigkd.engine.progress import Event, Reporting
 from bigkd.engine.schedulers import Scheduler
 from bigkd.engine.session import Session, Settings, open_session
@@ -11,7 +12,9 @@ from bigkd.engine.tasks import Reduced, Tally, limit_blas
 __all__ = [
     "Event",
     "NonFinite",
+    "Options",
     "Plan",
+    "ReadOptions",
     "Reduced",
     "Reporting",
     "Scheduler",
@@ -22,4 +25,6 @@ __all__ = [
     "limit_blas",
     "map_rows",
     "open_session",
+    "open_source",
+    "settings_of",
 ]

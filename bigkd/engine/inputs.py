@@ -1,7 +1,7 @@
 """How blocks reach tasks: read inside the task, or handed over by the graph for Dask arrays."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,29 +14,62 @@ from bigkd.protocols import Array, Rows
 NonFinite = Literal["raise", "drop"]
 
 
+Raw: TypeAlias = tuple[Array | None, Array | None, Array | None]
+"""Rows, weights and vectors of one block as the graph hands them over; None what tasks read."""
+
+
 def without_graph(source: Source) -> Source:
     """What a task needs of `source`: a Dask array's blocks reach it through the graph."""
-    return replace(source, array=None) if isinstance(source, DaskSource) else source
+    along: dict[str, Any] = {
+        name: without_graph(part)
+        for name, part in (("weights", source.weights), ("vectors", source.vectors))
+        if part is not None
+    }
+    if isinstance(source, DaskSource):
+        return replace(source, array=None, **along)
+    return replace(source, **along) if along else source
 
 
 def raw_blocks(source: Source) -> list[Any] | None:
-    """Delayed blocks of a Dask array; None where tasks read them themselves."""
-    if not isinstance(source, DaskSource):
+    """Delayed `Raw` of each block; None where tasks read everything themselves."""
+    parts = [_delayed_blocks(part, source) for part in (source, *source.companions)]
+    if not any(parts):
         return None
-    return list(source.array.to_delayed().ravel())
+    empty = [None] * source.n_blocks
+    return list(zip(*(part or empty for part in parts), strict=True))
 
 
-def read_rows(source: Source, block: int, raw: Array | None, nonfinite: NonFinite) -> Rows:
+def _delayed_blocks(part: Source | None, rows: Source) -> list[Any]:
+    """Delayed pieces of `part` for each block of `rows`; empty where tasks read them."""
+    if not isinstance(part, DaskSource):
+        return []
+    if part is rows:
+        return list(part.array.to_delayed().ravel())
+    blocks = []
+    for block in range(rows.n_blocks):
+        start, n_rows = _stored(rows, block)
+        piece = part.array[start : start + n_rows]
+        blocks.append(piece.rechunk(piece.shape).to_delayed().item())
+    return blocks
+
+
+def _stored(source: Source, block: int) -> tuple[int, int]:
+    """First row of `block` in the collection as stored, and how many rows it has."""
+    return source.first_index(block), source.bounds[block + 1] - source.bounds[block]
+
+
+def read_rows(source: Source, block: int, raw: Raw | None, nonfinite: NonFinite) -> Rows:
     """The rows of `block`, checked; `raw` is what the graph handed over.
 
     Raises
     ------
     DataError
-        If a row is not finite and the policy is ``"raise"``, or rows are missing.
+        If a row, weight or vector is not finite and the policy is ``"raise"``, or rows are missing.
     """
-    n_rows = source.bounds[block + 1] - source.bounds[block]
-    values = source.read(block) if raw is None else raw
-    if values.shape[0] != n_rows or (raw is not None and values.shape[1:] != source.row_shape):
+    first, n_rows = _stored(source, block)
+    given, *along = (None, None, None) if raw is None else raw
+    values = source.read(block) if given is None else given
+    if values.shape[0] != n_rows or (given is not None and values.shape[1:] != source.row_shape):
         raise DataError(
             f"{source.name}: block {block} has shape {tuple(values.shape)} where "
             f"{(n_rows, *source.row_shape)} was promised. A file that shrank, or a Dask array "
@@ -44,7 +77,29 @@ def read_rows(source: Source, block: int, raw: Array | None, nonfinite: NonFinit
         )
     if values.ndim != 2:
         values = values.reshape((n_rows, source.width))
-    return _checked(source, block, aligned(values), nonfinite)
+    values = aligned(values)
+    xp, on = namespace(values), device(values)
+    index = xp.arange(first, first + n_rows, dtype=xp.int64, device=on)
+    weights, vectors = (
+        _beside(part, piece, first, values)
+        for part, piece in zip(source.companions, along, strict=True)
+    )
+    if weights is not None:
+        weights = xp.reshape(weights, (n_rows,))
+    return _checked(source, block, Rows(values, index, weights, vectors), nonfinite)
+
+
+def _beside(part: Source | None, piece: Array | None, first: int, like: Array) -> Array | None:
+    """What `part` holds for the rows from `first` on, where `like` is; shape ``(n, c)``."""
+    if part is None:
+        return None
+    n_rows = like.shape[0]
+    beside = part.take(first, first + n_rows) if piece is None else piece
+    beside = aligned(beside.reshape((n_rows, part.width)))
+    xp = namespace(like)
+    if namespace(beside) is xp:
+        return beside
+    return xp.asarray(to_host(beside), device=device(like))
 
 
 def collect_rows(source: Source, nonfinite: NonFinite) -> Rows:
@@ -52,8 +107,10 @@ def collect_rows(source: Source, nonfinite: NonFinite) -> Rows:
     parts = [read_rows(source, block, None, nonfinite) for block in range(source.n_blocks)]
     xp = namespace(parts[0].values)
     rows = Rows(
-        xp.concat([part.values for part in parts], axis=0),
-        xp.concat([part.index for part in parts], axis=0),
+        *(
+            None if pieces[0] is None else xp.concat(pieces, axis=0)
+            for pieces in zip(*parts, strict=True)
+        )
     )
     if rows.values.shape[0] == 0:
         raise EmptyInputError(
@@ -62,25 +119,31 @@ def collect_rows(source: Source, nonfinite: NonFinite) -> Rows:
     return rows
 
 
-def _checked(source: Source, block: int, values: Array, nonfinite: NonFinite) -> Rows:
-    """Rows of a block without those that are not finite."""
-    xp, on = namespace(values), device(values)
-    first = source.first_index(block)
-    index = xp.arange(first, first + values.shape[0], dtype=xp.int64, device=on)
-    if not xp.isdtype(values.dtype, "real floating"):
-        return Rows(values, index)
-    # The sum is finite unless a value is not, or it overflows: then look closer.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if bool(xp.isfinite(xp.sum(values, dtype=xp.float64))):
-            return Rows(values, index)
-    finite = xp.all(xp.isfinite(values), axis=1)
-    if bool(xp.all(finite)):
-        return Rows(values, index)
+def _checked(source: Source, block: int, rows: Rows, nonfinite: NonFinite) -> Rows:
+    """`rows` without those that are not finite."""
+    xp = namespace(rows.values)
+    parts = [part for part in (rows.values, rows.weights, rows.vectors) if part is not None]
+    if all(_is_finite(xp, part) for part in parts):
+        return rows
+    finite = xp.ones(rows.index.shape, dtype=xp.bool, device=device(rows.index))
+    for part in parts:
+        if xp.isdtype(part.dtype, "real floating"):
+            finite &= xp.all(xp.isfinite(xp.reshape(part, (part.shape[0], -1))), axis=1)
     if nonfinite == "raise":
         bad = to_host(~finite).nonzero()[0]
+        first = source.first_index(block)
         raise DataError(
             f"{source.name}: row {first + bad[0]} (row {bad[0]} of block {block}) is not finite, "
             f"the first of {len(bad)} in its block; expected finite numbers. Pass nonfinite='drop' "
             f"to leave such rows out and count them, or mend the data."
         )
-    return Rows(values[finite, :], index[finite])
+    kept = xp.nonzero(finite)[0]
+    return Rows(*(None if part is None else xp.take(part, kept, axis=0) for part in rows))
+
+
+def _is_finite(xp: Any, part: Array) -> bool:
+    if not xp.isdtype(part.dtype, "real floating"):
+        return True
+    # The sum is finite unless a value is not, or it overflows: then look closer.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(xp.isfinite(xp.sum(part, dtype=xp.float64))) or bool(xp.all(xp.isfinite(part)))

@@ -10,7 +10,7 @@ from dask.delayed import delayed
 
 from bigkd.backends import namespace
 from bigkd.engine.alignment import aligned
-from bigkd.engine.inputs import NonFinite, raw_blocks, read_rows, without_graph
+from bigkd.engine.inputs import NonFinite, Raw, raw_blocks, read_rows, without_graph
 from bigkd.io import Source
 from bigkd.protocols import Array
 
@@ -47,7 +47,7 @@ def _apply(
     function: Callable[[Array], Array],
     source: Source,
     block: int,
-    raw: Array | None,
+    raw: Raw | None,
     nonfinite: NonFinite,
     shape: tuple[int, int],
     dtype: np.dtype[Any],

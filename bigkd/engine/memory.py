@@ -94,8 +94,10 @@ def _reading(source: Source, n_rows: int, nonfinite: NonFinite) -> int:
     """Bytes of the rows a task holds while it works on one block, of the `n_rows` it reads."""
     block = source.largest_block * source.row_bytes
     checks = source.largest_block * (16 + source.width) + (block if nonfinite == "drop" else 0)
+    checks += 2 * source.largest_block * source.row_bytes_along
     if isinstance(source, DaskSource):
-        return n_rows * source.row_bytes + block + checks  # a block off the network is copied
+        held = n_rows * (source.row_bytes + source.row_bytes_along)
+        return held + block + checks  # a block off the network is copied
     if isinstance(source, ArraySource | FileSource):
         return block + checks
     return DECODING * block + min(DECODING * block, RETAINED_BYTES) + checks
@@ -107,7 +109,8 @@ def plan_pairs(
     """Predict every tile of `squares`; a task holds the blocks of both sides of one square."""
     held = max(
         sum(
-            (source.bounds[run.last] - source.bounds[run.first]) * source.row_bytes
+            (source.bounds[run.last] - source.bounds[run.first])
+            * (source.row_bytes + source.row_bytes_along)
             for source, run in ((left, square.left), (right, square.right))
         )
         for square in squares

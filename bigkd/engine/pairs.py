@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from bigkd.backends import namespace
 from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_WORK
-from bigkd.engine.inputs import read_rows
+from bigkd.engine.inputs import Raw, read_rows
 from bigkd.engine.stripes import Stripe
 from bigkd.engine.tasks import Job, Reduced, Tally, Telling, prepared
 from bigkd.io import Source
-from bigkd.protocols import Array, Rows
+from bigkd.protocols import Rows
 
 
 class Square(NamedTuple):
@@ -67,8 +67,8 @@ def run_pairs(
     left: Job,
     right: Job,
     square: Square,
-    left_raw: Sequence[Array] | None,
-    right_raw: Sequence[Array] | None,
+    left_raw: Sequence[Raw] | None,
+    right_raw: Sequence[Raw] | None,
 ) -> Reduced:
     """State of every tile of one square; each block is read once."""
     left, right = prepared(left), prepared(right)
@@ -94,7 +94,7 @@ def run_pairs(
     return Reduced(state, _tally(left, right, square, ones, others))
 
 
-def _read(job: Job, run: Stripe, raw: Sequence[Array] | None) -> list[Rows]:
+def _read(job: Job, run: Stripe, raw: Sequence[Raw] | None) -> list[Rows]:
     given = [None] * len(run.blocks) if raw is None else raw
     return [
         read_rows(job.source, block, values, job.nonfinite)

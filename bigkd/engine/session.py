@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,14 +14,15 @@ from dask.utils import parse_bytes
 from bigkd import __version__
 from bigkd.config import STALL_SECONDS
 from bigkd.engine.checkpoints import Checkpoint, is_finished, keep, require_folder, restore
-from bigkd.engine.inputs import NonFinite, raw_blocks, without_graph
+from bigkd.engine.inputs import NonFinite
 from bigkd.engine.memory import Plan, plan_pairs, plan_pass
-from bigkd.engine.pairs import cut_pairs, run_pairs
+from bigkd.engine.pairs import cut_pairs
 from bigkd.engine.progress import Reporter, Reporting, Watch, reporter
 from bigkd.engine.schedulers import Runner, Scheduler, open_runner
-from bigkd.engine.stripes import Stripe, cut_segments, cut_stripes
-from bigkd.engine.tasks import Job, Reduced, merge, merge_all, run_stripe
+from bigkd.engine.stripes import cut_segments, cut_stripes
+from bigkd.engine.tasks import Job, Reduced, merge, merge_all
 from bigkd.engine.tokens import spec_token
+from bigkd.engine.work import Run, Work, pairs_work, rows_work
 from bigkd.errors import EmptyInputError, InputError
 from bigkd.io import Source
 from bigkd.protocols import PairSummary, Summary
@@ -122,12 +122,10 @@ class Session:
             distributed=self.runner.distributed,
         )
         self._admit(plan)
-        run = uuid.uuid4().hex[:12]
-        topic = f"bigkd-{run}" if self.runner.distributed else None
-        job = Job(summary, source, policy, first_row, topic)
-        root, rows = self._graph(job, stripes, run)
-        with Watch(self.show, label, source.n_rows) as watch:
-            reduced: Reduced = self.runner.compute(root, watch=watch, topic=topic or run, rows=rows)
+        run = Run(self.runner.distributed)
+        job = Job(summary, source, policy, first_row, run.topic)
+        root, rows = self._graph(rows_work(job, stripes), run)
+        reduced = self._compute(root, rows, run, label=label)
         _require_rows(reduced, source)
         return reduced
 
@@ -137,7 +135,7 @@ class Session:
         """State of `summary` after every pair of rows of `left` and `right`, or of `left` twice.
 
         Each unordered pair of blocks of one collection is visited once. The tally counts the rows
-        of both collections. There are no checkpoints.
+        of both collections.
 
         Raises
         ------
@@ -148,25 +146,18 @@ class Session:
         cost = summary.footprint(left.largest_block, other.largest_block, 8)
         squares = cut_pairs(left, right, row_cost=cost.row_cost)
         self._admit(plan_pairs(label, left, other, squares, cost))
-        run = uuid.uuid4().hex[:12]
-        topic = f"bigkd-{run}" if self.runner.distributed else None
-        policy = self.settings.nonfinite
-        jobs = [
-            delayed(Job(summary, without_graph(source), policy, 0, topic), traverse=False)
-            for source in (left, other)
-        ]
-        raws = [raw_blocks(left), raw_blocks(other)]
-        rows: dict[str, int] = {}
-        parts = []
-        for at, square in enumerate(squares):
-            key = f"pairs-{run}-{at}"
-            rows[key] = square.n_pairs(left, other)
-            raw = [_of(run, blocks) for run, blocks in zip(square[:2], raws, strict=True)]
-            parts.append(delayed(run_pairs)(*jobs, square, *raw, dask_key_name=key))
-        root = merge_all(parts, functools.partial(delayed(merge), jobs[0]), exact=summary.exact)
-        with Watch(self.show, label, sum(rows.values())) as watch:
-            reduced: Reduced = self.runner.compute(root, watch=watch, topic=topic or run, rows=rows)
+        run, policy = Run(self.runner.distributed), self.settings.nonfinite
+        jobs = [Job(summary, source, policy, 0, run.topic) for source in (left, other)]
+        root, rows = self._graph(pairs_work(jobs, squares), run)
+        reduced = self._compute(root, rows, run, label=label)
         _require_rows(reduced, left if right is None else right)
+        return reduced
+
+    def _compute(self, root: Any, rows: dict[str, int], run: Run, *, label: str) -> Reduced:
+        with Watch(self.show, label, sum(rows.values())) as watch:
+            reduced: Reduced = self.runner.compute(
+                root, watch=watch, topic=run.topic or run.name, rows=rows
+            )
         return reduced
 
     def _admit(self, plan: Plan) -> None:
@@ -176,62 +167,49 @@ class Session:
         logger.debug("%s", plan)
         self.plans.append(plan)
 
-    def _graph(self, job: Job, stripes: list[Stripe], run: str) -> tuple[Any, dict[str, int]]:
+    def _graph(self, work: Work, run: Run) -> tuple[Any, dict[str, int]]:
         """The delayed root of a pass, and how many rows each of its reading tasks stands for."""
-        token = self._token(job, stripes)
-        source, bounds, exact = job.source, job.source.bounds, job.summary.exact
+        token = self._token(work)
         if self.settings.checkpoint is not None:
             require_folder(str(self.settings.checkpoint))
-        raw = raw_blocks(source)
-        node = delayed(job._replace(source=without_graph(source)), traverse=False)
+        node = work.nodes[0]
         join = functools.partial(delayed(merge), node)
         rows: dict[str, int] = {}
         segments = []
-        for number, segment in enumerate(cut_segments(len(stripes))):
-            own = [stripes[at] for at in segment]
+        for number, segment in enumerate(cut_segments(len(work.sizes))):
             checkpoint = self._checkpoint(token, number)
-            size = bounds[own[-1].last] - bounds[own[0].first]
             if checkpoint is not None and is_finished(checkpoint):
-                key = f"restore-{run}-{number}"
+                size = sum(work.sizes[at] for at in segment)
+                key = f"restore-{run.name}-{number}"
                 rows[key] = size
                 segments.append(delayed(restore)(node, checkpoint, size, dask_key_name=key))
                 continue
             parts: list[Any] = []
-            for stripe in own:
+            for at in segment:
                 # Dask holds back tasks without inputs until a worker is free, by the name of their
                 # group; those that go on from another are their workers' first choice.
-                before = parts.pop() if exact and parts else None
-                key = f"{'first' if before is None else 'next'}-{run}-{stripe.first}"
-                rows[key] = bounds[stripe.last] - bounds[stripe.first]
-                own_raw = _of(stripe, raw)
-                parts.append(delayed(run_stripe)(node, stripe, own_raw, before, dask_key_name=key))
-            root = merge_all(parts, join, exact=exact)
+                before = parts.pop() if work.chained and parts else None
+                key = f"{'first' if before is None else 'next'}-{run.name}-{at}"
+                rows[key] = work.sizes[at]
+                parts.append(work.start(at, before, key))
+            root = merge_all(parts, join, exact=work.exact)
             segments.append(root if checkpoint is None else delayed(keep)(root, checkpoint))
-        return merge_all(segments, join, exact=exact), rows
+        return merge_all(segments, join, exact=work.exact), rows
 
-    def _token(self, job: Job, stripes: list[Stripe]) -> str:
+    def _token(self, work: Work) -> str:
         """Name of the pass's answer: equal for equal data, spec, policy, cuts and version."""
         if self.settings.checkpoint is None:
             return ""
-        return spec_token(
-            __version__,
-            job.source.identity(),
-            job.summary,
-            job.nonfinite,
-            job.first_row,
-            tuple(stripes),
-        )
+        known = [
+            (job.source.identity(), job.summary, job.nonfinite, job.first_row) for job in work.jobs
+        ]
+        return spec_token(__version__, *known, tuple(work.cuts))
 
     def _checkpoint(self, token: str, number: int) -> Checkpoint | None:
         if self.settings.checkpoint is None:
             return None
         root = str(self.settings.checkpoint).rstrip("/")
         return Checkpoint(f"{root}/{token}/{number:05d}.zarr", f"{token}/{number}")
-
-
-def _of(run: Stripe, raw: list[Any] | None) -> list[Any] | None:
-    """The delayed blocks of `run`, where blocks are delayed."""
-    return None if raw is None else raw[run.first : run.last]
 
 
 def _require_rows(reduced: Reduced, source: Source) -> None:

@@ -12,7 +12,7 @@ from distributed import get_worker
 
 from bigkd.backends import namespace
 from bigkd.engine.alignment import aligned
-from bigkd.engine.inputs import NonFinite, read_rows
+from bigkd.engine.inputs import NonFinite, Raw, read_rows
 from bigkd.engine.stripes import Stripe
 from bigkd.io import Source
 from bigkd.protocols import Array
@@ -65,7 +65,7 @@ def prepared(job: Job) -> Job:
 
 
 def run_stripe(
-    job: Job, stripe: Stripe, raw: Sequence[Array] | None = None, before: Reduced | None = None
+    job: Job, stripe: Stripe, raw: Sequence[Raw] | None = None, before: Reduced | None = None
 ) -> Reduced:
     """State of the blocks of one stripe, read one after the other; of those `before` it, too."""
     job = prepared(job)

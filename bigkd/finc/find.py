@@ -1,15 +1,12 @@
 """`modes`: two collections in, their differential modes out."""
 
-from collections.abc import Hashable
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import xarray as xr
 
 from bigkd.backends import to_host
-from bigkd.config import STALL_SECONDS
-from bigkd.engine import NonFinite, Reporting, Scheduler, Session, Settings, open_session
+from bigkd.engine import Options, Session, open_session, open_source, settings_of
 from bigkd.errors import InputError
 from bigkd.finc.comparison import modes_dataset
 from bigkd.finc.exact import exact_modes
@@ -17,8 +14,7 @@ from bigkd.finc.features import FeatureChoice, FrequencyChoice, KernelChoice, re
 from bigkd.finc.scores import ModeScores
 from bigkd.finc.spec import FincSpec, state_of
 from bigkd.finc.spectrum import Choices
-from bigkd.io import Source, open_rows
-from bigkd.io.zarr_rows import Missing
+from bigkd.io import Source
 from bigkd.kernels import FourierFeatures, Sampling
 from bigkd.schema import MODES, variables
 from bigkd.summaries import TopRows, TopRowsState
@@ -40,16 +36,7 @@ def modes(
     alpha: float = 0.01,
     n_draws: int = 199,
     seed: int = 0,
-    dim: Hashable | None = None,
-    columns: tuple[str, ...] | None = None,
-    block_rows: int | None = None,
-    missing: Missing = "raise",
-    nonfinite: NonFinite = "raise",
-    scheduler: Scheduler = None,
-    progress: Reporting = None,
-    checkpoint: str | Path | None = None,
-    memory_limit: int | str | None = None,
-    stall_seconds: float = STALL_SECONDS,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Modes that the test set has more of than the reference: FINC, Algorithm 1.
 
@@ -90,28 +77,8 @@ def modes(
         Noise spectra that p-values are counted from; the smallest p-value is ``1/(n_draws + 1)``.
     seed
         Of every random choice: frequencies, samples, noise.
-    dim
-        Dimension of xarray inputs that counts rows; the first by default.
-    columns
-        Columns of Parquet inputs; by default the one column of lists.
-    block_rows
-        Rows of one read where the store leaves it open; about 32 MB by default.
-    missing
-        Zarr chunks that do not exist: ``"raise"``, ``"skip"`` their rows (counted), or ``"fill"``.
-    nonfinite
-        Rows with NaN or infinities: ``"raise"``, or ``"drop"`` them (counted).
-    scheduler
-        ``"sync"``, ``"threads"``, ``"local"``, an address, or a client; by default the current
-        `distributed.Client` if there is one, else threads.
-    progress
-        True for a bar, a path for a log of JSON lines, or a function of `bigkd.engine.Event`.
-    checkpoint
-        Folder for finished segments, that all workers reach. The same call with the same data goes
-        on from them, to the same bits.
-    memory_limit
-        Bytes that one task may use; by default what a worker thread has.
-    stall_seconds
-        How long a cluster may finish nothing before ClusterError is raised.
+    **options
+        How rows are read and the passes run: `bigkd.engine.Options`.
 
     Returns
     -------
@@ -173,18 +140,11 @@ def modes(
         frequency_tolerance=frequency_tolerance,
         seed=seed,
     )
-    settings = Settings(
-        scheduler=scheduler,
-        progress=progress,
-        checkpoint=checkpoint,
-        nonfinite=nonfinite,
-        memory_limit=memory_limit,
-        stall_seconds=stall_seconds,
-    )
+    settings = settings_of(options)
     if n_top < 0:
         raise InputError(f"n_top must not be negative; got {n_top!r}.")
     sources = [
-        open_rows(rows, name=name, dim=dim, columns=columns, block_rows=block_rows, missing=missing)
+        open_source(rows, options, name=name)
         for rows, name in ((test, "test"), (reference, "reference"))
     ]
     if method == "ken":

@@ -1,17 +1,14 @@
 """Scores of rows under modes: of the top rows, and of fresh rows."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
 
 from bigkd.backends import device, namespace
-from bigkd.engine import NonFinite, map_rows
+from bigkd.engine import ReadOptions, map_rows, open_source, settings_of
 from bigkd.errors import InputError, ShapeError
-from bigkd.io import open_rows
-from bigkd.io.zarr_rows import Missing
 from bigkd.kernels import FourierFeatures
 from bigkd.protocols import Array
 
@@ -45,12 +42,7 @@ class ModeScores:
 def score(
     rows: Any,
     modes: xr.Dataset,
-    *,
-    dim: Hashable | None = None,
-    columns: tuple[str, ...] | None = None,
-    block_rows: int | None = None,
-    missing: Missing = "raise",
-    nonfinite: NonFinite = "raise",
+    **options: Unpack[ReadOptions],
 ) -> xr.DataArray:
     """Score rows, fresh or not, under the modes of a result.
 
@@ -60,10 +52,9 @@ def score(
         As `test` of `bigkd.finc.modes`, of the same width.
     modes
         From `bigkd.finc.modes` or `modes_from`; not of ``method="ken"``.
-    dim, columns, block_rows, missing
-        How rows are read, as for `bigkd.finc.modes`.
-    nonfinite
-        ``"raise"``, or ``"drop"``: rows that are not finite get NaN scores.
+    **options
+        How rows are read: `bigkd.engine.ReadOptions`. Under ``nonfinite="drop"`` rows that are not
+        finite get NaN scores.
 
     Returns
     -------
@@ -81,9 +72,8 @@ def score(
     """
     if "mode_vector" not in modes:
         raise InputError("modes holds no mode_vector; score needs a result of method='finc'.")
-    source = open_rows(
-        rows, name="rows", dim=dim, columns=columns, block_rows=block_rows, missing=missing
-    )
+    settings = settings_of(options)
+    source = open_source(rows, options, name="rows")
     features = FourierFeatures(modes["fourier_frequency"].values)
     if source.width != features.width:
         raise ShapeError(
@@ -94,7 +84,7 @@ def score(
         source,
         width=modes.sizes["mode"],
         dtype=np.dtype(np.float64 if source.dtype.itemsize == 8 else np.float32),
-        nonfinite=nonfinite,
+        nonfinite=settings.nonfinite,
     )
     return xr.DataArray(
         scores,

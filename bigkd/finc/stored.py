@@ -1,19 +1,16 @@
 """Summaries of collections: made in one pass, stored, extended, and compared without the rows."""
 
-from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
 
-from bigkd.config import STALL_SECONDS
-from bigkd.engine import NonFinite, Reduced, Reporting, Scheduler, Settings, Tally, open_session
+from bigkd.engine import Options, Reduced, Tally, open_session, open_source, settings_of
 from bigkd.errors import InputError
 from bigkd.finc.features import FeatureChoice, FrequencyChoice, KernelChoice, resolve
 from bigkd.finc.spec import FincSpec, FincState, spec_from, state_of
-from bigkd.io import arrays_to_state, load_dataset, open_rows, save_dataset, state_to_arrays
-from bigkd.io.zarr_rows import Missing
+from bigkd.io import arrays_to_state, load_dataset, save_dataset, state_to_arrays
 from bigkd.kernels import FourierFeatures, Sampling
 
 KIND = "finc-summary"
@@ -41,16 +38,7 @@ def summarize(
     like: xr.Dataset | None = None,
     out: str | Path | None = None,
     name: str = "rows",
-    dim: Hashable | None = None,
-    columns: tuple[str, ...] | None = None,
-    block_rows: int | None = None,
-    missing: Missing = "raise",
-    nonfinite: NonFinite = "raise",
-    scheduler: Scheduler = None,
-    progress: Reporting = None,
-    checkpoint: str | Path | None = None,
-    memory_limit: int | str | None = None,
-    stall_seconds: float = STALL_SECONDS,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Summarise a collection in one pass, for comparison with others later.
 
@@ -67,10 +55,8 @@ def summarize(
         Store to write the summary to as well; an existing one is replaced.
     name
         What messages and comparisons call the collection.
-    dim, columns, block_rows, missing, nonfinite
-        How rows are read, as for `bigkd.finc.modes`.
-    scheduler, progress, checkpoint, memory_limit, stall_seconds
-        How it runs, as for `bigkd.finc.modes`.
+    **options
+        How rows are read and the pass runs: `bigkd.engine.Options`.
 
     Returns
     -------
@@ -84,14 +70,7 @@ def summarize(
     BigkdError
         As `bigkd.finc.modes`.
     """
-    settings = Settings(
-        scheduler=scheduler,
-        progress=progress,
-        checkpoint=checkpoint,
-        nonfinite=nonfinite,
-        memory_limit=memory_limit,
-        stall_seconds=stall_seconds,
-    )
+    settings = settings_of(options)
     choice = FeatureChoice(
         kernel=kernel,
         n_frequencies=n_frequencies,
@@ -100,9 +79,7 @@ def summarize(
         frequency_tolerance=frequency_tolerance,
         seed=seed,
     )
-    source = open_rows(
-        rows, name=name, dim=dim, columns=columns, block_rows=block_rows, missing=missing
-    )
+    source = open_source(rows, options, name=name)
     if like is None:
         resolved = resolve(choice, [source])
         spec, about = resolved.spec, resolved.attrs
@@ -127,16 +104,7 @@ def add_rows(
     rows: Any,
     *,
     out: str | Path | None = None,
-    dim: Hashable | None = None,
-    columns: tuple[str, ...] | None = None,
-    block_rows: int | None = None,
-    missing: Missing = "raise",
-    nonfinite: NonFinite = "raise",
-    scheduler: Scheduler = None,
-    progress: Reporting = None,
-    checkpoint: str | Path | None = None,
-    memory_limit: int | str | None = None,
-    stall_seconds: float = STALL_SECONDS,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Extend a summary by new rows; only these are read.
 
@@ -149,10 +117,8 @@ def add_rows(
     out
         Store to write the extended summary to; it may be the one that was read, which stays whole
         until the new one is.
-    dim, columns, block_rows, missing, nonfinite
-        How rows are read, as for `bigkd.finc.modes`.
-    scheduler, progress, checkpoint, memory_limit, stall_seconds
-        How it runs, as for `bigkd.finc.modes`.
+    **options
+        How rows are read and the pass runs: `bigkd.engine.Options`.
 
     Returns
     -------
@@ -166,20 +132,11 @@ def add_rows(
     BigkdError
         As `bigkd.finc.modes`.
     """
-    settings = Settings(
-        scheduler=scheduler,
-        progress=progress,
-        checkpoint=checkpoint,
-        nonfinite=nonfinite,
-        memory_limit=memory_limit,
-        stall_seconds=stall_seconds,
-    )
+    settings = settings_of(options)
     before = load_summary(summary) if isinstance(summary, str | Path) else summary
     spec, state = open_summary(before)
     name = str(before.attrs["name"])
-    source = open_rows(
-        rows, name=name, dim=dim, columns=columns, block_rows=block_rows, missing=missing
-    )
+    source = open_source(rows, options, name=name)
     _require_width(spec, source.width, name)
     offset = int(before.attrs["n_read"])
     with open_session(settings) as session:

@@ -33,6 +33,8 @@ def open_rows(
     columns: tuple[str, ...] | None = None,
     block_rows: int | None = None,
     missing: Missing = "raise",
+    weights: Any = None,
+    vectors: Any = None,
 ) -> Source:
     """Open `data` as blocks of rows; nothing is computed.
 
@@ -55,11 +57,15 @@ def open_rows(
         of a Dask array are its own.
     missing
         What a Zarr chunk that does not exist means: an error, rows to leave out, or fill values.
+    weights, vectors
+        A number, and a direction of ``c`` elements, for each row as stored: arrays or paths as
+        `data`, shapes ``(n,)`` and ``(n, c)``.
 
     Raises
     ------
     ShapeError
-        If rows are not at least two-dimensional, or a Dask array's chunk sizes are unknown.
+        If rows are not at least two-dimensional, a Dask array's chunk sizes are unknown, or
+        `weights` or `vectors` are not one for each row.
     EmptyInputError
         If there are no rows, or rows have no elements.
     InputError
@@ -68,7 +74,40 @@ def open_rows(
         If a path does not exist or is not a store, or a chunk is missing.
     """
     if isinstance(data, Source):
-        return replace(data, name=name)
+        source = replace(data, name=name)
+    else:
+        source = _open(data, name, dim, columns, block_rows, missing)
+        _need_axes((source.n_rows, *source.row_shape), name, least=2)
+    along = {
+        what: _companion(part, f"{what} of {name}", source)
+        for what, part in (("weights", weights), ("vectors", vectors))
+        if part is not None
+    }
+    if "weights" in along and along["weights"].width != 1:
+        raise ShapeError(
+            f"weights of {name} must be one number for each row; got rows of shape "
+            f"{along['weights'].row_shape}."
+        )
+    return replace(source, **along)
+
+
+def _companion(data: Any, name: str, rows: Source) -> Source:
+    """What belongs to each row of `rows` as stored."""
+    source = _open(data, name, None, None, None, "raise")
+    stored = rows.n_rows + rows.skipped
+    if source.n_rows != stored:
+        raise ShapeError(f"{name} must be one for each of the {stored} rows; got {source.n_rows}.")
+    return source
+
+
+def _open(
+    data: Any,
+    name: str,
+    dim: Hashable | None,
+    columns: tuple[str, ...] | None,
+    block_rows: int | None,
+    missing: Missing,
+) -> Source:
     if isinstance(data, xr.Dataset):
         data = _only_variable(data, name)
     _check_options(block_rows, missing)
@@ -111,8 +150,8 @@ def _check(source: Source) -> None:
         )
 
 
-def _need_rows(shape: tuple[int, ...], name: str) -> None:
-    if len(shape) < 2:
+def _need_axes(shape: tuple[int, ...], name: str, *, least: int = 1) -> None:
+    if len(shape) < least:
         raise ShapeError(
             f"{name} has shape {shape}; rows need at least two dimensions, (row, feature). Use "
             f"x[:, None] for rows of one number each, or x[None, :] for a single row."
@@ -120,7 +159,7 @@ def _need_rows(shape: tuple[int, ...], name: str) -> None:
 
 
 def _in_memory(array: Any, name: str, block_rows: int | None) -> Source:
-    _need_rows(tuple(array.shape), name)
+    _need_axes(tuple(array.shape), name)
     if isinstance(array, np.ma.MaskedArray):
         masked = int(np.sum(np.ma.getmaskarray(array)))
         raise InputError(
@@ -152,7 +191,7 @@ def _maps_whole_file(array: np.memmap[Any, Any]) -> bool:
 
 
 def _lazy(array: Any, name: str, *, origin: Path | None = None) -> Source:
-    _need_rows(array.shape, name)
+    _need_axes(array.shape, name)
     if any(np.isnan(size) for sizes in array.chunks for size in sizes):
         raise ShapeError(
             f"{name} is a Dask array whose chunk sizes are unknown; call "
@@ -184,7 +223,7 @@ def _labelled(
         raise InputError(f"dim={dim!r} is not a dimension of {name}, which has {array.dims}.")
     if dim is not None:
         array = array.transpose(dim, ...)
-    _need_rows(array.shape, name)
+    _need_axes(array.shape, name)
     if array.chunks is None:
         row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
         array = array.chunk({array.dims[0]: block_rows or rows_per_block(row_bytes)})
@@ -239,7 +278,7 @@ def _npy(path: Path, name: str, block_rows: int | None) -> Source:
             offset = file.tell()
     except (ValueError, OSError) as error:
         raise StoreError(f"{name}: {path} cannot be read as a .npy file: {error}.") from error
-    _need_rows(shape, name)
+    _need_axes(shape, name)
     if dtype.hasobject or fortran:
         raise StoreError(
             f"{name}: {path} holds {'Python objects' if dtype.hasobject else 'columns in order'}; "

@@ -72,6 +72,8 @@ class Source(ABC):
         Boundaries of the blocks, ``n_blocks + 1`` increasing row numbers from 0 to `n_rows`.
     skipped
         Rows that are not in any block because their chunk does not exist.
+    weights, vectors
+        What belongs to each row as stored, present or skipped: a number, and a direction.
     """
 
     name: str
@@ -79,6 +81,8 @@ class Source(ABC):
     dtype: np.dtype[Any]
     bounds: tuple[int, ...]
     skipped: int = 0
+    weights: "Source | None" = None
+    vectors: "Source | None" = None
 
     @property
     def n_rows(self) -> int:
@@ -107,6 +111,16 @@ class Source(ABC):
         return self.width * self.dtype.itemsize
 
     @property
+    def companions(self) -> "tuple[Source | None, Source | None]":
+        """What is read along with the rows: weights, vectors."""
+        return self.weights, self.vectors
+
+    @property
+    def row_bytes_along(self) -> int:
+        """Bytes of what is read along with one row."""
+        return sum(part.row_bytes for part in self.companions if part is not None)
+
+    @property
     def largest_block(self) -> int:
         """Rows of the largest block."""
         return max(stop - start for start, stop in pairwise(self.bounds))
@@ -122,7 +136,10 @@ class Source(ABC):
     def identity(self) -> str:
         """Name of the blocks and what is in them, that changes when they do; keys checkpoints."""
         shape = (self.row_shape, self.dtype.str, self.skipped)
-        return digest(type(self).__name__, shape, self.bounds, self.content())
+        along = [part and part.content() for part in self.companions]
+        if along == [None, None]:
+            return digest(type(self).__name__, shape, self.bounds, self.content())
+        return digest(type(self).__name__, shape, self.bounds, self.content(), *along)
 
     def like(self) -> Array:
         """A row of zeros, on the namespace and device where `read` puts rows."""

@@ -91,16 +91,13 @@ def zarr_source(
     Raises
     ------
     ShapeError
-        If `array` has fewer than two dimensions.
+        If `array` has no dimension that could count rows.
     DataError
         If a chunk does not exist and `missing` is ``"raise"``. In a sharded array that is a shard:
         a shard is written whole, so a chunk left out of it is one of fill values.
     """
-    if array.ndim < 2:
-        raise ShapeError(
-            f"{name}: the Zarr array {array.name!r} has shape {array.shape}; rows need at least "
-            f"two dimensions, (row, feature). Reshape it to ({array.size}, 1) if it is a column."
-        )
+    if array.ndim < 1:
+        raise ShapeError(f"{name}: the Zarr array {array.name!r} is a single number, not rows.")
     stored = array.shards or array.chunks
     row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
     fits = stored[0] * row_bytes <= BLOCK_BYTES

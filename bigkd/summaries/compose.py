@@ -23,7 +23,8 @@ def tiles(rows: Rows, size: int) -> Iterator[Rows]:
     for start in range(0, n_rows, size):
         part = slice(start, min(start + size, n_rows))
         weights = None if rows.weights is None else rows.weights[part]
-        yield Rows(rows.values[part, ...], rows.index[part], weights)
+        vectors = None if rows.vectors is None else rows.vectors[part, ...]
+        yield Rows(rows.values[part, ...], rows.index[part], weights, vectors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -228,7 +228,7 @@ BAD = {
     "path that does not exist": (lambda p: p / "nowhere", StoreError, "does not exist"),
     "folder": (lambda p: p, StoreError, "not a collection of rows"),
     "file": (lambda p: (p / "x.txt", (p / "x.txt").write_text("?"))[0], StoreError, "expected a Z"),
-    "zarr column": (lambda p: save_zarr(p / "x", X[:, 0]), ShapeError, r"Reshape it to \(23, 1\)"),
+    "zarr column": (lambda p: save_zarr(p / "x", X[:, 0]), ShapeError, r"Use x\[:, None\]"),
     "zarr group with none": (lambda p: group(p / "g", a=X[:, 0]), InputError, "0 arrays.*none"),
     "zarr group with two": (lambda p: group(p / "g", a=X, b=X), InputError, r"\(a, b\).*/NAME"),
     "zarr text": (
