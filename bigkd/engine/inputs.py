@@ -76,7 +76,7 @@ def read_rows(source: Source, block: int, raw: Raw | None, nonfinite: NonFinite)
             f"whose chunks or meta are not what its tasks return?"
         )
     if values.ndim != 2:
-        values = values.reshape((n_rows, source.width))
+        values = namespace(values).reshape(values, (n_rows, source.width))
     values = aligned(values)
     xp, on = namespace(values), device(values)
     index = xp.arange(first, first + n_rows, dtype=xp.int64, device=on)
@@ -95,7 +95,7 @@ def _beside(part: Source | None, piece: Array | None, first: int, like: Array) -
         return None
     n_rows = like.shape[0]
     beside = part.take(first, first + n_rows) if piece is None else piece
-    beside = aligned(beside.reshape((n_rows, part.width)))
+    beside = aligned(namespace(beside).reshape(beside, (n_rows, part.width)))
     xp = namespace(like)
     if namespace(beside) is xp:
         return beside

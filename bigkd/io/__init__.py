@@ -2,7 +2,7 @@
 
 from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset, store_kind
 from bigkd.io.rows import open_rows
-from bigkd.io.sampling import sample_rows
+from bigkd.io.sampling import sample, sample_rows
 from bigkd.io.sources import ArraySource, DaskSource, Source
 from bigkd.io.states import arrays_to_state, load_state, save_state, state_to_arrays
 
@@ -16,6 +16,7 @@ __all__ = [
     "load_state",
     "open_rows",
     "remove_store",
+    "sample",
     "sample_rows",
     "save_dataset",
     "save_state",

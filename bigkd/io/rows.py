@@ -78,7 +78,7 @@ def open_rows(
     else:
         source = _open(data, name, dim, columns, block_rows, missing)
         _need_axes((source.n_rows, *source.row_shape), name, least=2)
-    along = {
+    along: dict[str, Any] = {
         what: _companion(part, f"{what} of {name}", source)
         for what, part in (("weights", weights), ("vectors", vectors))
         if part is not None

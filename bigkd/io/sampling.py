@@ -9,6 +9,7 @@ import numpy as np
 from bigkd.backends import rng, to_host
 from bigkd.errors import EmptyInputError
 from bigkd.io.sources import Source
+from bigkd.protocols import Rows
 
 _STREAM = 0x73616D70  # keeps these numbers apart from other uses of a seed
 _PIECES = 16
@@ -27,19 +28,44 @@ def sample_rows(source: Source, n_rows: int, *, seed: int) -> np.ndarray[Any, An
     EmptyInputError
         If no sampled row is finite.
     """
+    return to_host(sample(source, n_rows, seed=seed).values)
+
+
+def sample(source: Source, n_rows: int, *, seed: int) -> Rows:
+    """As `sample_rows`, with row numbers, and weights and vectors where there are any; float64."""
     generator = rng(seed, _STREAM)
-    parts = [
-        to_host(source.take(start, stop))[np.sort(places)].astype(np.float64)
-        for start, stop, places in _chosen(source, n_rows, generator)
-    ]
-    sampled = np.concatenate(parts)
-    finite = sampled[np.isfinite(sampled).all(axis=1)]
-    if finite.shape[0] == 0:
+    parts = []
+    for start, stop, places in _chosen(source, n_rows, generator):
+        places = np.sort(places)
+        values = to_host(source.take(start, stop))[places].astype(np.float64)
+        index = _stored(source, start + places)
+        parts.append(Rows(values, index, *(_along(part, index) for part in source.companions)))
+    whole = [None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True)]
+    whole[2] = None if whole[2] is None else whole[2][:, 0]
+    finite = np.logical_and.reduce(
+        [np.isfinite(part.reshape(len(part), -1)).all(axis=1) for part in whole if part is not None]
+    )
+    if not finite.any():
         raise EmptyInputError(
-            f"{source.name}: none of {sampled.shape[0]} sampled rows is finite; expected numbers."
+            f"{source.name}: none of {len(finite)} sampled rows is finite; expected numbers."
         )
-    rows: np.ndarray[Any, Any] = finite
-    return rows
+    return Rows(*(None if part is None else part[finite] for part in whole))
+
+
+def _stored(source: Source, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers of `rows` in the collection as stored."""
+    blocks = np.searchsorted(source.bounds, rows, side="right") - 1
+    firsts = np.asarray([source.first_index(int(block)) for block in blocks], dtype=np.int64)
+    return firsts + rows - np.asarray(source.bounds)[blocks]
+
+
+def _along(part: Source | None, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """What `part` holds for the rows `index` as stored, which are in order."""
+    if part is None:
+        return None
+    first = int(index[0])
+    read = part.take(first, int(index[-1]) + 1)
+    return to_host(read).reshape(-1, part.width)[index - first].astype(np.float64)
 
 
 def _chosen(

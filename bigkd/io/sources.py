@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bigkd.backends import compute_dtype, to_host
+from bigkd.backends import compute_dtype, namespace, to_host
 from bigkd.config import BLOCK_BYTES, BLOCK_ROWS
 from bigkd.errors import BigkdError, DataError
 from bigkd.protocols import Array
@@ -169,7 +169,9 @@ class Source(ABC):
             raise self._unreadable(start, stop, error) from error
         if isinstance(rows, np.ndarray):
             rows = rows.astype(rows.dtype.newbyteorder("="), copy=False)
-        return rows if rows.ndim == 2 else rows.reshape((stop - start, self.width))
+        if rows.ndim == 2:
+            return rows
+        return namespace(rows).reshape(rows, (stop - start, self.width))
 
     def _unreadable(self, start: int, stop: int, error: Exception) -> DataError:
         block = bisect.bisect_right(self.bounds, start) - 1
