@@ -17,6 +17,7 @@ from bigkd.kernels import (
     FourierFeatures,
     Gaussian,
     Kernel,
+    RadialKernel,
     Sampling,
     median_distance,
     variance_rule,
@@ -54,16 +55,17 @@ class ScaledRule:
 
     rule: Rule
     factor: float = 1.0
-    shape: Kernel = field(default_factory=lambda: Gaussian(1.0))
+    shape: RadialKernel = field(default_factory=lambda: Gaussian(1.0))
 
     def __post_init__(self) -> None:
         if self.rule not in ("auto", "median"):
             raise InputError(f"the bandwidth rule must be 'auto' or 'median'; got {self.rule!r}.")
         if not (np.isfinite(self.factor) and self.factor > 0):
             raise InputError(f"factor must be finite and positive; got {self.factor!r}.")
-        if not isinstance(self.shape, Kernel):
+        if not isinstance(self.shape, RadialKernel):
             raise InputError(
-                f"shape must be a kernel such as bigkd.kernels.Laplace(1.0); got {self.shape!r}."
+                f"shape must be a kernel with a length, such as bigkd.kernels.Laplace(1.0); got "
+                f"{self.shape!r}."
             )
 
 
@@ -85,6 +87,7 @@ class FeatureChoice:
                 f"kernel must be a kernel such as bigkd.kernels.Gaussian(2.0), 'auto', 'median', "
                 f"or ScaledRule('median', 0.3); got {self.kernel!r}."
             )
+        _require_spectrum(self.kernel)
         if self.n_frequencies != "auto" and (
             not isinstance(self.n_frequencies, int | np.integer) or self.n_frequencies < 1
         ):
@@ -107,6 +110,16 @@ class FeatureChoice:
         """Whether something has to be chosen from a sample."""
         chosen = not isinstance(self.kernel, Kernel) or self.n_frequencies == "auto"
         return self.features is None and chosen
+
+
+def _require_spectrum(choice: KernelChoice) -> None:
+    """Raise InputError for a kernel without Fourier features, which has no modes here."""
+    kernel = choice.shape if isinstance(choice, ScaledRule) else choice
+    if isinstance(kernel, Kernel) and not kernel.has_spectrum:
+        raise InputError(
+            f"kernel must be one with a spectrum, and so with K(x, x) = 1: Gaussian, Laplace, "
+            f"Matern, InverseMultiquadric or CovarianceGaussian; got {kernel!r}."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

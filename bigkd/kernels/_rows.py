@@ -25,6 +25,13 @@ def positive_integer(name: str, value: object, *, least: int = 1) -> int:
     return int(value)
 
 
+def probability(name: str, value: object) -> float:
+    """`value` as a float; InputError that names it unless it is between 0 and 1, exclusively."""
+    if (number := positive(name, value)) >= 1:
+        raise InputError(f"{name} must be a probability between 0 and 1; got {value!r}.")
+    return number
+
+
 def check_rows(who: str, xp: Any, *blocks: Array) -> None:
     """Refuse blocks that are not two-dimensional, real, and of one width."""
     shapes = " and ".join(str(tuple(block.shape)) for block in blocks)

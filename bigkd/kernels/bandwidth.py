@@ -8,7 +8,7 @@ import numpy as np
 from bigkd.backends import device, namespace, rng, to_host
 from bigkd.errors import DataError, EmptyInputError, InputError
 from bigkd.kernels._rows import check_rows, positive, positive_integer
-from bigkd.kernels.base import Kernel
+from bigkd.kernels.base import RadialKernel
 from bigkd.kernels.distances import squared_distances
 from bigkd.kernels.families import Gaussian
 from bigkd.protocols import Array
@@ -89,7 +89,7 @@ def median_distance(x: Array, *, n_rows: int = 1000, seed: int = 0) -> float:
 def variance_rule(
     x: Array,
     *,
-    kernel: Kernel | None = None,
+    kernel: RadialKernel | None = None,
     grid: Sequence[float] | None = None,
     n_subsets: int = 10,
     subset_rows: int = 500,
@@ -153,6 +153,11 @@ def variance_rule(
        in Learning Multi-modal Distributions", NeurIPS 2023.
     """
     kernel = Gaussian(1.0) if kernel is None else kernel
+    if not isinstance(kernel, RadialKernel):
+        raise InputError(
+            f"variance_rule needs a kernel with a length, such as bigkd.kernels.Laplace(1.0); got "
+            f"{kernel!r}."
+        )
     n_subsets = positive_integer("n_subsets", n_subsets, least=2)
     subset_rows = positive_integer("subset_rows", subset_rows, least=2)
     limit = positive("limit", limit)

@@ -1,8 +1,7 @@
-"""The kernels by name."""
+"""Kernels that are mixtures of Gaussians: positive definite everywhere, with a spectrum."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,14 +10,14 @@ from scipy import special
 from bigkd.backends import device, namespace, to_host
 from bigkd.errors import InputError
 from bigkd.kernels._rows import positive, positive_integer
-from bigkd.kernels.base import Kernel
+from bigkd.kernels.base import MixtureKernel
 from bigkd.protocols import Array
 
 _LARGEST_NU = 100.0
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class Gaussian(MixtureKernel):
     r"""Gaussian kernel :math:`\exp(-r^2 / 2\sigma^2)`.
 
     A kernel written :math:`\exp(-r^2/h)` has :math:`h = 2\sigma^2`. Frequencies are
@@ -44,9 +43,12 @@ class Gaussian(Kernel):
     def _mixing(self, generator: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
         return np.full(n, 1.0 / self.sigma)
 
+    def _mean_square(self) -> float:
+        return self.sigma**-2
+
 
 @dataclass(frozen=True)
-class Laplace(Kernel):
+class Laplace(MixtureKernel):
     r"""Laplace kernel :math:`\exp(-r / \ell)`, r the Euclidean distance; Matérn of nu = 1/2.
 
     Frequencies are multivariate Cauchy of scale :math:`1/\ell`.
@@ -69,9 +71,12 @@ class Laplace(Kernel):
     def _mixing(self, generator: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
         return _student_mixing(generator, n, nu=0.5, length_scale=self.length_scale)
 
+    def _mean_square(self) -> float:
+        return math.inf
+
 
 @dataclass(frozen=True)
-class Matern(Kernel):
+class Matern(MixtureKernel):
     r"""Matérn kernel of smoothness nu.
 
     .. math:: \frac{2^{1-\nu}}{\Gamma(\nu)} z^\nu K_\nu(z), \quad z = \sqrt{2\nu}\, r / \ell
@@ -138,9 +143,12 @@ class Matern(Kernel):
     def _mixing(self, generator: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
         return _student_mixing(generator, n, nu=self.nu, length_scale=self.length_scale)
 
+    def _mean_square(self) -> float:
+        return self.nu / (self.nu - 1) / self.length_scale**2 if self.nu > 1 else math.inf
+
 
 @dataclass(frozen=True)
-class InverseMultiquadric(Kernel):
+class InverseMultiquadric(MixtureKernel):
     r"""Inverse multiquadric kernel :math:`(1 + r^2/\ell^2)^{-\beta}`.
 
     Frequencies are normal with a Gamma-mixed variance: from
@@ -167,35 +175,8 @@ class InverseMultiquadric(Kernel):
     def _mixing(self, generator: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
         return np.sqrt(2.0 * generator.standard_gamma(self.beta, n)) / self.length_scale
 
-
-_FAMILIES: Mapping[str, type[Kernel]] = {
-    family.name: family for family in (Gaussian, Laplace, Matern, InverseMultiquadric)
-}
-
-
-def from_parameters(name: str, parameters: Mapping[str, float]) -> Kernel:
-    """Kernel whose `name` and `parameters` were stored.
-
-    Raises
-    ------
-    InputError
-        If there is no kernel of that name, or its parameters are others.
-
-    Examples
-    --------
-    >>> from_parameters("gaussian", {"sigma": 2.0})
-    Gaussian(sigma=2.0)
-    """
-    family = _FAMILIES.get(name)
-    if family is None:
-        raise InputError(f"kernel must be one of {', '.join(_FAMILIES)}; got {name!r}.")
-    expected = [field.name for field in fields(family)]
-    if set(expected) != set(parameters):
-        raise InputError(
-            f"kernel {name!r} takes the parameters {', '.join(expected)}; "
-            f"got {', '.join(sorted(parameters)) or 'none'}."
-        )
-    return family(**parameters)
+    def _mean_square(self) -> float:
+        return 2.0 * self.beta / self.length_scale**2
 
 
 def _student_mixing(

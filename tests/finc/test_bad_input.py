@@ -5,7 +5,14 @@ import pytest
 import zarr
 
 from bigkd import errors, finc
-from bigkd.kernels import FourierFeatures, Gaussian
+from bigkd.kernels import (
+    CovarianceGaussian,
+    DotTimes,
+    FourierFeatures,
+    Gaussian,
+    Polynomial,
+    Triangle,
+)
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 OPTIONS = {"kernel": Gaussian(1.0), "n_frequencies": 5}
@@ -29,6 +36,16 @@ OPTIONS = {"kernel": Gaussian(1.0), "n_frequencies": 5}
         (X, X, {"n_frequencies": 0}, errors.InputError, "n_frequencies must be at least 1"),
         (X, X, {"n_frequencies": "many"}, errors.InputError, "n_frequencies must be"),
         (X, X, {"kernel": "gauss"}, errors.InputError, "kernel must be .* got 'gauss'"),
+        (X, X, {"kernel": Triangle(1.0)}, errors.InputError, "kernel must be one with a spectrum"),
+        (X, X, {"kernel": Polynomial((0, 1))}, errors.InputError, r"K\(x, x\) = 1: Gaussian"),
+        (X, X, {"kernel": DotTimes(Gaussian(1.0))}, errors.InputError, "one with a spectrum"),
+        (
+            X,
+            X,
+            {"kernel": finc.ScaledRule("median", 1.0, Triangle(1.0))},
+            errors.InputError,
+            "spec",
+        ),
         (X, X, {"alpha": 0.0}, errors.InputError, "alpha must be between 0 and 1"),
         (X, X, {"n_draws": 0}, errors.InputError, "n_draws must be at least 1"),
         (X, X, {"n_top": -1}, errors.InputError, "n_top must not be negative"),
@@ -53,6 +70,20 @@ OPTIONS = {"kernel": Gaussian(1.0), "n_frequencies": 5}
 def test_modes__refuse(test, reference, options, error, pattern):
     with pytest.raises(error, match=pattern):
         finc.modes(test, reference, **{**OPTIONS, **options})
+
+
+def test_scaled_rule__needs_a_kernel_with_a_length():
+    with pytest.raises(errors.InputError, match=r"shape must be a kernel with a length.*Poly"):
+        finc.ScaledRule("median", 1.0, Polynomial((0, 1)))
+
+
+def test_modes__take_a_gaussian_of_a_full_covariance():
+    kernel = CovarianceGaussian(np.diag([1.0, 4.0, 9.0]))
+    found = finc.modes(X, X[:30], **{**OPTIONS, "kernel": kernel, "n_modes": 2})
+    scaled = X / [1.0, 2.0, 3.0]
+    same = finc.modes(scaled, scaled[:30], **{**OPTIONS, "n_modes": 2})
+    assert found.attrs["kernel"] == "covariance_gaussian"
+    np.testing.assert_allclose(found["eigenvalue"], same["eigenvalue"], rtol=1e-9)
 
 
 def test_modes__name_the_first_row_that_is_not_finite():
