@@ -6,7 +6,10 @@ from typing import ClassVar, NamedTuple
 
 from bigkd.backends import device, namespace
 from bigkd.errors import EmptyInputError
+from bigkd.kernels import Kernel
+from bigkd.kernels.sums import TILE_ELEMENTS, pair_sum
 from bigkd.protocols import Array, Footprint, Rows
+from bigkd.summaries.embeddings import mass_of, strengths_of
 
 
 class KernelSumState(NamedTuple):
@@ -18,7 +21,10 @@ class KernelSumState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelSum:
-    """Weighted sum of ``kernel(x_i, y_j)`` over all pairs, in float64."""
+    """Weighted sum of ``kernel(x_i, y_j)`` over all pairs, in float64; see `pair_sum`.
+
+    Where rows carry vectors each value is multiplied by the inner product of the two vectors, too.
+    """
 
     kernel: Callable[[Array, Array], Array]
     exact: ClassVar[bool] = True
@@ -33,20 +39,14 @@ class KernelSum:
         self, state: KernelSumState, left: Rows, right: Rows, *, mirrored: bool, diagonal: bool
     ) -> KernelSumState:
         """State after the tile of `left` and `right`, too; twice if it stands for its mirror."""
-        del diagonal
-        xp = namespace(left.values)
-        values = self.kernel(left.values, right.values)
-        if not xp.isdtype(values.dtype, "real floating"):
-            values = xp.astype(values, xp.float64)
         times = 2.0 if mirrored else 1.0
-        one, other = _weights(left), _weights(right)
-        if right.weights is not None:
-            values = values * xp.astype(other, values.dtype)[None, :]
-        by_row = xp.sum(values, axis=1, dtype=xp.float64)
-        total = xp.sum(one * by_row)
-        return KernelSumState(
-            state.weight + times * xp.sum(one) * xp.sum(other), state.total + times * total
-        )
+        one = _strengths(left)
+        x, y, other = left.values, left.values, one
+        if not diagonal:
+            y, other = right.values, _strengths(right)
+        total = pair_sum(self.kernel, x, y, one, other)
+        weight = _weight(left) * _weight(right)
+        return KernelSumState(state.weight + times * weight, state.total + times * total)
 
     def merge(self, left: KernelSumState, right: KernelSumState) -> KernelSumState:
         """State of both sets of pairs."""
@@ -65,13 +65,19 @@ class KernelSum:
         return state.total / state.weight
 
     def footprint(self, n_left: int, n_right: int, itemsize: int) -> Footprint:
-        """Two tiles of kernel values."""
-        return Footprint(state=16, scratch=2 * n_left * n_right * max(4, itemsize), row_cost=64)
+        """Some tiles of kernel values, or copies of a few rows; and the strengths of all rows."""
+        del itemsize
+        arrays = 12 if isinstance(self.kernel, Kernel) else 5  # Bessel functions need the most
+        tile = 8 * min(n_left * n_right, TILE_ELEMENTS)
+        return Footprint(state=16, scratch=arrays * tile + 64 * (n_left + n_right), row_cost=64)
 
 
-def _weights(rows: Rows) -> Array:
+def _strengths(rows: Rows) -> Array | None:
+    """Weight times vector of each row; None where all are 1."""
+    return rows.weights if rows.vectors is None else strengths_of(rows)
+
+
+def _weight(rows: Rows) -> Array:
+    """Sum of the weights."""
     xp = namespace(rows.values)
-    if rows.weights is None:
-        on = device(rows.values)
-        return xp.ones((rows.values.shape[0],), dtype=xp.float64, device=on)
-    return xp.astype(rows.weights, xp.float64)
+    return xp.sum(mass_of(rows))

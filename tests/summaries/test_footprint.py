@@ -8,11 +8,13 @@ from bigkd.io import open_rows
 from bigkd.kernels import FourierFeatures, Gaussian
 from bigkd.protocols import Rows
 from bigkd.summaries import (
+    Extent,
     GroupedSecondMoment,
     Joined,
     KernelSum,
     Mapped,
     Mean,
+    MeanEmbedding,
     SecondMoment,
     TopRows,
 )
@@ -43,6 +45,9 @@ def summaries(width):
         "mean": Mean(width=width),
         "second moment": SecondMoment(width=width),
         "groups": GroupedSecondMoment(width=width, n_groups=4, seed=0),
+        "extent": Extent(width=width, kernel=Gaussian(5.0)),
+        "embedding": MeanEmbedding(features=features),
+        "embeddings of groups": MeanEmbedding(features=features, n_groups=3, n_dealt=4),
         "mapped": mapped,
         "top": TopRows(
             scores=ModeScores(features, vectors), n_top=9, work_features=features.n_features

@@ -7,11 +7,13 @@ from hypothesis.extra import numpy as hnp
 from bigkd.backends import namespace, to_host
 from bigkd.protocols import Rows
 from bigkd.summaries import (
+    Extent,
     GroupedSecondMoment,
     Joined,
     KernelSum,
     Mapped,
     Mean,
+    MeanEmbedding,
     SecondMoment,
     TopRows,
 )
@@ -40,6 +42,9 @@ SUMMARIES = {
     "mean": Mean(width=WIDTH),
     "second moment": SecondMoment(width=WIDTH),
     "groups": GroupedSecondMoment(width=WIDTH, n_groups=3, seed=5),
+    "extent": Extent(width=WIDTH),
+    "embedding": MeanEmbedding(features=WholeFeatures()),
+    "embeddings of groups": MeanEmbedding(features=WholeFeatures(), n_groups=2, n_dealt=3, seed=1),
     "top": TopRows(scores=WholeFeatures(), n_top=3, work_features=4),
     "mapped": Mapped(features=WholeFeatures(), summary=SecondMoment(width=4)),
     "joined": Joined(
