@@ -73,11 +73,94 @@ COMPARISON: dict[str, Variable] = {
     "n_rows": Variable(("test",), "number of rows"),
 }
 
+DISTANCE: dict[str, Variable] = {
+    "distance": Variable((), "kernel distance, the root of max(distance_squared, 0)"),
+    "distance_lower": Variable((), "least distance that the promise leaves"),
+    "distance_upper": Variable((), "largest distance that the promise leaves"),
+    "distance_squared": Variable((), "squared kernel distance"),
+    "promise": Variable((), "bound of the error of distance_squared"),
+    "relative_promise": Variable((), "promise over |distance_squared|"),
+    "standard_error": Variable((), "standard error of distance_squared over the frequencies"),
+    "negative": Variable((), "whether distance_squared is negative, so that distance is 0"),
+    "kappa_xx": Variable((), "kernel summed over pairs of x and x"),
+    "kappa_yy": Variable((), "kernel summed over pairs of y and y"),
+    "kappa_xy": Variable((), "kernel summed over pairs of x and y"),
+}
+
+UNBIASED: dict[str, Variable] = {
+    "mmd2": Variable((), "squared maximum mean discrepancy, unbiased; can be negative"),
+    "mmd2_biased": Variable((), "squared maximum mean discrepancy, biased (V-statistic)"),
+    "promise": Variable((), "bound of the error of mmd2 as a number of these rows"),
+    "standard_error": Variable((), "standard error of mmd2 over the frequencies"),
+}
+
+TWO_SAMPLE: dict[str, Variable] = {
+    "p_value": Variable((), "probability of so large a statistic if both came from one source"),
+    "statistic": Variable((), "squared maximum mean discrepancy, biased (V-statistic)"),
+    "null_mean": Variable((), "mean of the statistic over permutations"),
+    "null_std": Variable((), "standard deviation of the statistic over permutations"),
+    "null_quantile": Variable((), "the 1 - alpha quantile of the statistic over permutations"),
+    "rejected": Variable((), "whether p_value is at most alpha"),
+}
+
+DISTANCES: dict[str, Variable] = {
+    "distance": Variable(("x", "y"), "kernel distance, the root of max(distance_squared, 0)"),
+    "distance_squared": Variable(("x", "y"), "squared kernel distance"),
+    "promise": Variable(("x", "y"), "bound of the error of each distance_squared"),
+    "standard_error": Variable(
+        ("x", "y"), "standard error of distance_squared over the frequencies"
+    ),
+    "kappa": Variable(("x", "y"), "kernel summed over pairs"),
+    "n_rows": Variable(("x",), "number of rows"),
+}
+
 ENTROPIES: dict[str, Variable] = {
     "vendi": Variable((), "exponential of the order-1 kernel entropy: effective number of modes"),
     "rke": Variable((), "exponential of the order-2 kernel entropy: effective number of modes"),
     "entropy_1": Variable((), "order-1 (von Neumann) kernel entropy", "nat"),
     "entropy_2": Variable((), "order-2 (Rényi) kernel entropy", "nat"),
+}
+
+CORESET: dict[str, Variable] = {
+    "index": Variable(("point",), "row number of the point in the collection"),
+    "weight": Variable(("point",), "weight of the point; they sum to total_weight"),
+    "count": Variable(("point",), "how often the row was drawn"),
+    "rows": Variable(("point", "feature"), "the row itself", "units of x"),
+    "total_weight": Variable((), "sum of the weights of the collection"),
+    "distance_to_full": Variable(
+        (), "kernel distance of coreset and collection, each of total weight 1, as measured"
+    ),
+    "distance_squared": Variable((), "square of distance_to_full"),
+    "standard_error": Variable((), "standard error of distance_squared over the frequencies"),
+    "distance_upper": Variable((), "largest distance that the promise leaves"),
+    "rank_error": Variable(
+        (), "largest difference of the distribution functions, as a share of total_weight"
+    ),
+    "density_error": Variable(
+        (), "bound of the difference of kernel densities anywhere, over the kernel's maximum"
+    ),
+}
+
+SHAPE: dict[str, Variable] = {
+    "point": Variable(
+        ("element", "axis"), "centre of the element, or a random point", "units of x"
+    ),
+    "weight": Variable(("element",), "length or area that the point stands for", "units of x^k"),
+    "vector": Variable(
+        ("element", "component"),
+        "unit tangent or normal; of a varifold its outer product, as a unit vector",
+    ),
+    "corner": Variable(
+        ("element", "corner", "axis"), "ends of the segment, corners of the triangle", "units of x"
+    ),
+}
+
+DISCRETISATION: dict[str, Variable] = {
+    "kappa_xx": Variable((), "largest error of kappa(x, x)", "units of weight^2"),
+    "kappa_yy": Variable((), "largest error of kappa(y, y)", "units of weight^2"),
+    "kappa_xy": Variable((), "largest error of kappa(x, y)", "units of weight^2"),
+    "distance": Variable((), "largest error of the distance", "units of weight"),
+    "distance_squared": Variable((), "largest error of its square", "units of weight^2"),
 }
 
 

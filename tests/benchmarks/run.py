@@ -19,14 +19,22 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from tests.benchmarks.coresets import coreset_accuracy, coreset_passes
+from tests.benchmarks.distances import distances, streams
+from tests.benchmarks.kernel_sums import kernel_kinds, kernel_sums
 from tests.benchmarks.measure import BLAS_SETTINGS, FULL, TINY, Line, machine
+from tests.benchmarks.nufft import nufft, nufft_accuracy
 from tests.benchmarks.passes import engine, finc_pass, naive
 from tests.benchmarks.spectra import accuracy, choice, comparisons, ken, lanczos
 
 MEASURES = {
     function.__name__: function
-    for function in (finc_pass, engine, naive, lanczos, ken, choice, comparisons, accuracy)
-}
+    for function in (
+        finc_pass, engine, naive, lanczos, ken, choice, comparisons, accuracy,
+        nufft, nufft_accuracy, kernel_sums, kernel_kinds,
+        distances, streams, coreset_accuracy, coreset_passes,
+    )
+}  # fmt: skip
 
 
 def table(lines: list[Line]) -> Table:
