@@ -56,7 +56,8 @@ def _stored(source: Source, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Numbers of `rows` in the collection as stored."""
     blocks = np.searchsorted(source.bounds, rows, side="right") - 1
     firsts = np.asarray([source.first_index(int(block)) for block in blocks], dtype=np.int64)
-    return firsts + rows - np.asarray(source.bounds)[blocks]
+    stored: np.ndarray[Any, Any] = firsts + rows - np.asarray(source.bounds)[blocks]
+    return stored
 
 
 def _along(part: Source | None, index: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
@@ -64,8 +65,9 @@ def _along(part: Source | None, index: np.ndarray[Any, Any]) -> np.ndarray[Any, 
     if part is None:
         return None
     first = int(index[0])
-    read = part.take(first, int(index[-1]) + 1)
-    return to_host(read).reshape(-1, part.width)[index - first].astype(np.float64)
+    read = to_host(part.take(first, int(index[-1]) + 1))
+    along: np.ndarray[Any, Any] = read[index - first].astype(np.float64)
+    return along
 
 
 def _chosen(

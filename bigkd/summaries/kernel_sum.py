@@ -24,9 +24,11 @@ class KernelSum:
     """Weighted sum of ``kernel(x_i, y_j)`` over all pairs, in float64; see `pair_sum`.
 
     Where rows carry vectors each value is multiplied by the inner product of the two vectors, too.
+    With `wide` the kernel sees rows in float64, whatever they are.
     """
 
     kernel: Callable[[Array, Array], Array]
+    wide: bool = False
     exact: ClassVar[bool] = True
 
     def init(self, like: Array) -> KernelSumState:
@@ -41,12 +43,19 @@ class KernelSum:
         """State after the tile of `left` and `right`, too; twice if it stands for its mirror."""
         times = 2.0 if mirrored else 1.0
         one = _strengths(left)
-        x, y, other = left.values, left.values, one
+        x, other = self._values(left), one
+        y = x
         if not diagonal:
-            y, other = right.values, _strengths(right)
+            y, other = self._values(right), _strengths(right)
         total = pair_sum(self.kernel, x, y, one, other)
         weight = _weight(left) * _weight(right)
         return KernelSumState(state.weight + times * weight, state.total + times * total)
+
+    def _values(self, rows: Rows) -> Array:
+        if not self.wide:
+            return rows.values
+        xp = namespace(rows.values)
+        return xp.astype(rows.values, xp.float64, copy=False)
 
     def merge(self, left: KernelSumState, right: KernelSumState) -> KernelSumState:
         """State of both sets of pairs."""

@@ -112,6 +112,13 @@ def test_float32__is_summed_in_float64_and_promises_its_rounding():
     assert error <= float(result["promise"]) < 1e-4
 
 
+def test_float32__is_computed_in_float64_where_its_rounding_might_miss_eps():
+    x, y = X.astype("f4"), Y.astype("f4")
+    expected = distance_squared(gaussian(1.0), x, y)
+    result = found(x, y, method="exact", eps=1e-9)
+    assert abs(float(result["distance_squared"]) - expected) <= float(result["promise"]) < 1e-11
+
+
 def test_namespaces__give_the_same_answers(put):
     x, y, mu, nu = (put(part) for part in (X, Y, MU, NU))
     for method in METHODS:
