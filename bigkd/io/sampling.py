@@ -36,9 +36,9 @@ def sample(source: Source, n_rows: int, *, seed: int) -> Rows:
     generator = rng(seed, _STREAM)
     parts = []
     for start, stop, places in _chosen(source, n_rows, generator):
-        places = np.sort(places)
-        values = to_host(source.take(start, stop))[places].astype(np.float64)
-        index = _stored(source, start + places)
+        chosen = np.sort(places)
+        values = to_host(source.take(start, stop))[chosen].astype(np.float64)
+        index = _stored(source, start + chosen)
         parts.append(Rows(values, index, *(_along(part, index) for part in source.companions)))
     whole = [None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True)]
     whole[2] = None if whole[2] is None else whole[2][:, 0]
