@@ -6,8 +6,11 @@ import sys
 import click
 
 from bigkd import __version__
-from bigkd.cli.compare_commands import modes, run, show
+from bigkd.cli.compare_commands import modes
+from bigkd.cli.coreset_commands import coreset
+from bigkd.cli.distance_commands import distance, distance_matrix, two_sample
 from bigkd.cli.failures import CarefulGroup
+from bigkd.cli.job_commands import run, show
 from bigkd.cli.summary_commands import add_rows, compare, summarize
 
 _EPILOG = """\b
@@ -15,7 +18,7 @@ Exit codes:
   0    done
   1    internal error
   2    wrong usage, job file or input
-  3    significant modes, with --fail-if-significant
+  3    a threshold was exceeded: --fail-if-significant, --fail-above, --fail-if-rejected
   4    data fault: rows that are not finite, a store that is absent or damaged
   5    cluster fault: run again with --resume
   75   another job writes the same output
@@ -39,5 +42,7 @@ def commands(*, debug: bool) -> None:
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
 
 
-for _command in (modes, run, show, summarize, add_rows, compare):
+for _command in (
+    modes, distance, two_sample, distance_matrix, coreset, run, show, summarize, add_rows, compare,
+):  # fmt: skip
     commands.add_command(_command)

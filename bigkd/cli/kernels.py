@@ -6,6 +6,9 @@ from typing import Any
 from bigkd.errors import InputError
 from bigkd.jobs.explain import suggestion
 from bigkd.jobs.kernels import KERNELS, RULES
+from bigkd.kernels import CovarianceGaussian, Polynomial, RadialKernel
+
+_NAMES = [name for name in KERNELS if name != CovarianceGaussian.name]
 
 
 def parse_kernel(text: str, factor: float | None) -> dict[str, Any]:
@@ -20,16 +23,31 @@ def parse_kernel(text: str, factor: float | None) -> dict[str, Any]:
     --------
     >>> parse_kernel("matern:1.5:median", 0.3)
     {'name': 'matern', 'nu': 1.5, 'bandwidth': 'median', 'factor': 0.3}
+    >>> parse_kernel("polynomial:0,1", None)
+    {'name': 'polynomial', 'coefficients': [0.0, 1.0]}
     """
     if text in RULES:
         text = f"gaussian:{text}"
     name, *given = text.split(":")
-    if name not in KERNELS:
+    if name == CovarianceGaussian.name:
+        raise InputError(f"--kernel {name} needs a matrix; write it in a job file.")
+    if name not in _NAMES:
         raise InputError(
-            f"--kernel must be auto, median, or one of {', '.join(KERNELS)} with its parameters; "
-            f"got {text!r}.{suggestion(name, [*RULES, *KERNELS])}"
+            f"--kernel must be auto, median, or one of {', '.join(_NAMES)} with its parameters; "
+            f"got {text!r}.{suggestion(name, [*RULES, *_NAMES])}"
         )
     family = KERNELS[name].family
+    if issubclass(family, RadialKernel):
+        data = _with_length(family, given, text)
+    else:
+        data = _polynomial(given, text)
+    if factor is not None:
+        data["factor"] = factor
+    return data
+
+
+def _with_length(family: type[RadialKernel], given: list[str], text: str) -> dict[str, Any]:
+    name = family.name
     names = [field.name for field in fields(family)]
     if len(given) != len(names):
         raise InputError(
@@ -42,9 +60,17 @@ def parse_kernel(text: str, factor: float | None) -> dict[str, Any]:
             data["bandwidth"] = value
         else:
             data[parameter] = _number(parameter, value, text)
-    if factor is not None:
-        data["factor"] = factor
     return data
+
+
+def _polynomial(given: list[str], text: str) -> dict[str, Any]:
+    if len(given) != 1:
+        raise InputError(
+            f"--kernel polynomial needs polynomial:C0,C1,..., the coefficients from the constant "
+            f"on; got {text!r}."
+        )
+    values = [_number("each coefficient", value, text) for value in given[0].split(",")]
+    return {"name": Polynomial.name, "coefficients": values}
 
 
 def _number(parameter: str, value: str, text: str) -> float:

@@ -1,22 +1,77 @@
 """Options, made from the fields of the job file's models: names, defaults and help are the same."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import click
-from pydantic import BaseModel, ValidationError
 
-from bigkd.cli.kernels import parse_kernel
-from bigkd.errors import InputError
+from bigkd.cli.checked import flag
 from bigkd.jobs.base import Part
-from bigkd.jobs.explain import Path, problems
-from bigkd.jobs.schema import ModesPart, OutputPart, RowsPart, RunPart
+from bigkd.jobs.comparisons import (
+    CoresetPart,
+    DistanceMatrixPart,
+    DistancePart,
+    ModesPart,
+    TwoSamplePart,
+)
+from bigkd.jobs.rows import CollectionPart, RowsPart
+from bigkd.jobs.schema import OutputPart, RunPart
 
 Decorator: TypeAlias = Callable[[Any], Any]
-PartType = TypeVar("PartType", bound=BaseModel)
 
-_FLAGS = {"store": "--out", "progress_log": "--progress"}
-_TOPLEVEL = {"test": "TEST", "reference": "REFERENCE", "rows": "ROWS"}
+
+def together(*options: Decorator) -> Decorator:
+    """All of `options`, in this order in the help."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def option(
+    part: type[Part], field: str, *, name: str = "", metavar: str | None = None
+) -> Decorator:
+    """Option for a field; one that is not given leaves the field's own default."""
+    about = part.model_fields[field]
+    name = name or field
+    words = about.description or ""
+    text = f"{words[:1].upper()}{words[1:]}."
+    kind, default = _kind(about.annotation), about.default
+    if kind is bool:
+        turned = f"{flag(name)}/--no-{name.replace('_', '-')}"
+        if default is not None:
+            text = f"{text}  [default: {'' if default else 'no-'}{name.replace('_', '-')}]"
+        return click.option(turned, name, default=None, help=text)
+    if isinstance(default, str | int | float):
+        text = f"{text}  [default: {default}]"
+    metavar = metavar or _METAVARS.get(kind)
+    return click.option(flag(name), name, type=kind, metavar=metavar, default=None, help=text)
+
+
+def options(part: type[Part], *fields: str) -> Decorator:
+    """Options for some fields of a part."""
+    return together(*(option(part, field) for field in fields))
+
+
+def _kind(annotation: Any) -> Any:
+    """What click turns a text into for a field."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(arguments[0])
+    if origin is Literal:
+        return click.Choice(arguments)
+    if origin is list:
+        return _names
+    if origin in (Union, UnionType):
+        kinds = [_kind(argument) for argument in arguments if argument is not NoneType]
+        if str in kinds:
+            return str
+        return kinds[0] if len(kinds) == 1 else _count
+    return annotation
 
 
 def _count(text: str) -> int | str:
@@ -32,79 +87,96 @@ def _names(text: str) -> list[str]:
     return text.split(",")
 
 
-def _option(part: type[Part], field: str, *, kind: Any, metavar: str | None = None) -> Decorator:
-    """Option for a field; one that is not given leaves the field's own default."""
-    about = part.model_fields[field]
-    words = about.description or ""
-    text = f"{words[:1].upper()}{words[1:]}."
-    if isinstance(about.default, str | int | float) and not isinstance(about.default, bool):
-        text = f"{text}  [default: {about.default}]"
-    flag = _FLAGS.get(field, f"--{field.replace('_', '-')}")
-    return click.option(flag, field, type=kind, metavar=metavar, default=None, help=text)
+_METAVARS = {_count: "INTEGER|auto", _names: "NAME,..."}
 
+_factor_option = click.option(
+    "--bandwidth-factor",
+    type=float,
+    metavar="FACTOR",
+    help="What the length that a rule finds is multiplied by; smaller sees finer differences.",
+)
 
-def _together(*options: Decorator) -> Decorator:
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-_FORMS = "auto|median|NAME:PARAMETERS"
-
-feature_options = _together(
+kernel_options = together(
     click.option(
         "--kernel",
-        metavar=_FORMS,
+        metavar="median|NAME:PARAMETERS",
+        help="Kernel: gaussian:2.5, laplace:1, matern:1.5:2.0 (nu, length), "
+        "inverse_multiquadric:1:0.5 (length, beta), triangle:2, epanechnikov:2 (radius), "
+        "polynomial:0,1 (coefficients from the constant on: the distance of means). median in "
+        "place of a length is the median distance in a sample: laplace:median; by itself, of a "
+        "Gaussian.  [default: median]",
+    ),
+    _factor_option,
+)
+
+feature_options = together(
+    click.option(
+        "--kernel",
+        metavar="auto|median|NAME:PARAMETERS",
         help="Kernel, or rule that chooses a Gaussian: auto, median, gaussian:2.5, laplace:1, "
         "matern:1.5:2.0 (nu, length), inverse_multiquadric:1:0.5 (length, beta). auto or median "
         "in place of a length finds it: laplace:median.  [default: auto]",
     ),
-    click.option(
-        "--bandwidth-factor",
-        type=float,
-        metavar="FACTOR",
-        help="What the length that a rule finds is multiplied by; smaller gives narrower modes.",
+    _factor_option,
+    options(ModesPart, "n_frequencies", "sampling", "frequency_tolerance", "seed"),
+)
+
+choice_options = options(ModesPart, "rho", "n_modes", "alpha", "n_draws")
+
+modes_options = together(feature_options, choice_options, options(ModesPart, "method", "n_top"))
+
+_weights_options = together(
+    *(option(CollectionPart, "weights", name=f"{role}_weights", metavar="PATH") for role in "xy")
+)
+
+_precision = ("normalize", "method", "eps", "delta", "n_frequencies")
+
+distance_options = together(
+    kernel_options,
+    _weights_options,
+    *(option(CollectionPart, "vectors", name=f"{role}_vectors", metavar="PATH") for role in "xy"),
+    options(DistancePart, *_precision, "sizing", "coreset_size", "seed"),
+)
+
+test_options = together(
+    click.option("--test", is_flag=True, help="Test as well if both come from one source."),
+    options(TwoSamplePart, "n_permutations", "alpha"),
+)
+
+two_sample_options = together(
+    kernel_options,
+    _weights_options,
+    options(
+        TwoSamplePart, "method", "n_permutations", "n_frequencies", "n_groups", "alpha", "seed"
     ),
-    _option(ModesPart, "n_frequencies", kind=_count, metavar="INTEGER|auto"),
-    _option(ModesPart, "sampling", kind=click.Choice(["iid", "orthogonal"])),
-    _option(ModesPart, "frequency_tolerance", kind=float),
-    _option(ModesPart, "seed", kind=int),
 )
 
-choice_options = _together(
-    _option(ModesPart, "rho", kind=float),
-    _option(ModesPart, "n_modes", kind=int),
-    _option(ModesPart, "alpha", kind=float),
-    _option(ModesPart, "n_draws", kind=int),
+distance_matrix_options = together(kernel_options, options(DistanceMatrixPart, *_precision, "seed"))
+
+coreset_options = together(
+    options(CoresetPart, "size", "method"),
+    kernel_options,
+    option(CollectionPart, "weights", metavar="PATH"),
+    options(CoresetPart, "selection", "reweight", "measure", "n_frequencies", "replacement"),
+    options(CoresetPart, "seed", "delta"),
 )
 
-modes_options = _together(
-    feature_options,
-    choice_options,
-    _option(ModesPart, "method", kind=click.Choice(["finc", "ken"])),
-    _option(ModesPart, "n_top", kind=int),
+rows_options = together(
+    options(RowsPart, "columns", "block_rows", "missing"), option(ModesPart, "nonfinite")
 )
 
-rows_options = _together(
-    _option(RowsPart, "columns", kind=_names, metavar="NAME,..."),
-    _option(RowsPart, "block_rows", kind=int),
-    _option(RowsPart, "missing", kind=click.Choice(["raise", "skip", "fill"])),
-    _option(ModesPart, "nonfinite", kind=click.Choice(["raise", "drop"])),
-)
+mesh_options = options(CollectionPart, "shape", "degenerate")
 
-scheduler_option = _option(RunPart, "scheduler", kind=str, metavar="ADDRESS|local|threads|sync")
+scheduler_option = option(RunPart, "scheduler", metavar="ADDRESS|local|threads|sync")
 
 resume_option = click.option(
     "--resume", is_flag=True, help="Go on from what an interrupted run has finished."
 )
 
-run_options = _together(
+run_options = together(
     scheduler_option,
     resume_option,
-    _option(RunPart, "checkpoint", kind=str, metavar="PATH"),
+    option(RunPart, "checkpoint", metavar="PATH"),
     click.option(
         "--no-checkpoints",
         "keep_checkpoints",
@@ -113,11 +185,11 @@ run_options = _together(
         default=None,
         help="Keep no finished work on disk.",
     ),
-    _option(RunPart, "memory_limit", kind=str, metavar="SIZE"),
-    _option(RunPart, "stall_seconds", kind=float),
+    option(RunPart, "memory_limit", metavar="SIZE"),
+    option(RunPart, "stall_seconds"),
 )
 
-progress_options = _together(
+progress_options = together(
     click.option(
         "--progress",
         metavar="auto|bar|none|LOGFILE",
@@ -132,10 +204,6 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of a table."
 )
 
-fail_option = click.option(
-    "--fail-if-significant", is_flag=True, help="Exit with 3 if any mode is significant."
-)
-
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an earlier result.")
 
 
@@ -144,49 +212,6 @@ def out_option(text: str, *, required: bool = False) -> Decorator:
     return click.option("--out", "store", metavar="STORE", required=required, help=text)
 
 
-sheet_options = _together(
-    _option(OutputPart, "sheet", kind=str, metavar="FILE"),
-    _option(OutputPart, "images", kind=str, metavar="PATH"),
+sheet_options = together(
+    option(OutputPart, "sheet", metavar="FILE"), option(OutputPart, "images", metavar="PATH")
 )
-
-
-def given(options: Mapping[str, Any], part: type[BaseModel]) -> dict[str, Any]:
-    """Those of `options` that were given and are fields of `part`."""
-    return {name: options[name] for name in part.model_fields if options.get(name) is not None}
-
-
-def given_kernel(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The kernel of ``--kernel`` and ``--bandwidth-factor``, if either was given."""
-    text, factor = options.get("kernel"), options.get("bandwidth_factor")
-    if text is None and factor is None:
-        return {}
-    return {"kernel": parse_kernel(text or "auto", factor)}
-
-
-def checked(part: type[PartType], data: Mapping[str, Any]) -> PartType:
-    """`data` as a `part`.
-
-    Raises
-    ------
-    InputError
-        If that is not possible; the message names the options.
-    """
-    try:
-        return part.model_validate(dict(data))
-    except ValidationError as error:
-        found = problems(error, part, data)
-        texts = [f"{_flag(problem.path)} {problem.message}" for problem in found]
-        raise InputError("\n".join(texts)) from error
-
-
-def _flag(path: Path) -> str:
-    """The option or argument behind a key."""
-    names = [str(part) for part in path if part not in ("modes", "output", "run")]
-    if not names:
-        return "the command"
-    if names[0] in _TOPLEVEL and (len(names) == 1 or names[1] == "path"):
-        return _TOPLEVEL[names[0]]
-    if names[0] == "kernel":
-        return "--bandwidth-factor" if names[-1] == "factor" else "--kernel"
-    name = names[1] if names[0] in _TOPLEVEL else names[0]
-    return _FLAGS.get(name, f"--{name.replace('_', '-')}")

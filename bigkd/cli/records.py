@@ -40,9 +40,37 @@ def comparison_record(result: xr.Dataset) -> dict[str, Any]:
             if test == reference:
                 continue
             pair = result.sel(test=test, reference=reference)
-            values = {str(name): v.values for name, v in pair.data_vars.items()}
-            pairs.append({"test": test, "reference": reference, **values})
+            pairs.append({"test": test, "reference": reference, **_values(pair)})
     return {"pairs": pairs, "attrs": dict(result.attrs)}
+
+
+def scalars_record(result: xr.Dataset) -> dict[str, Any]:
+    """Every number of a distance or a test."""
+    return {**_values(result), "attrs": dict(result.attrs)}
+
+
+def distances_record(result: xr.Dataset) -> dict[str, Any]:
+    """Every pair of collections, once."""
+    names = result["x"].values.tolist()
+    pairs = [
+        {"x": x, "y": y, **_values(result.sel(x=x, y=y).drop_vars("n_rows"))}
+        for at, x in enumerate(names)
+        for y in names[at + 1 :]
+    ]
+    n_rows = dict(zip(names, result["n_rows"].values, strict=True))
+    return {"pairs": pairs, "n_rows": n_rows, "attrs": dict(result.attrs)}
+
+
+def coreset_record(result: xr.Dataset) -> dict[str, Any]:
+    """Numbers and weights of the rows chosen; the rows themselves stay in the store."""
+    rest = result.drop_vars("rows")
+    scalars = [name for name, variable in rest.data_vars.items() if not variable.dims]
+    points = rest.drop_vars(scalars)
+    return {
+        "points": [_values(points.isel(point=at)) for at in range(points.sizes["point"])],
+        **_values(rest[scalars]),
+        "attrs": dict(result.attrs),
+    }
 
 
 def summary_record(summary: xr.Dataset) -> dict[str, Any]:
@@ -53,6 +81,10 @@ def summary_record(summary: xr.Dataset) -> dict[str, Any]:
 def print_json(record: Mapping[str, Any]) -> None:
     """Print `record` as one object of standard JSON: what is not finite is null."""
     click.echo(json.dumps(_plain(record), allow_nan=False, ensure_ascii=False))
+
+
+def _values(result: xr.Dataset) -> dict[str, Any]:
+    return {str(name): variable.values for name, variable in result.data_vars.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -7,12 +7,10 @@ import click
 import xarray as xr
 
 from bigkd import finc
+from bigkd.cli.checked import checked, given, given_kernel
 from bigkd.cli.options import (
-    checked,
     choice_options,
     feature_options,
-    given,
-    given_kernel,
     json_option,
     out_option,
     overwrite_option,
@@ -25,7 +23,10 @@ from bigkd.cli.reporting import reporting
 from bigkd.cli.tables import print_comparison, print_summary
 from bigkd.errors import InputError
 from bigkd.io import save_dataset
-from bigkd.jobs.schema import ChoicesPart, FeaturesPart, RowsPart, RunPart
+from bigkd.jobs.comparisons.modes import ChoicesPart, FeaturesPart
+from bigkd.jobs.rows import RowsPart
+from bigkd.jobs.run import options_of
+from bigkd.jobs.schema import RunPart
 from bigkd.jobs.workspace import require_replaceable, workspace
 
 
@@ -54,6 +55,7 @@ def summarize(
     features = checked(FeaturesPart, {**given(options, FeaturesPart), **given_kernel(options)})
     collection, run = _collection(rows, options), checked(RunPart, given(options, RunPart))
     source = collection.open("rows")
+    shown = reporting(options["progress"], quiet=options["quiet"])
     with workspace(
         store,
         checkpoint=run.checkpoint,
@@ -71,12 +73,7 @@ def summarize(
             like=None if like is None else finc.load_summary(like),
             out=store,
             name=collection.name if name is None else name,
-            nonfinite=features.nonfinite,
-            scheduler=run.scheduler,
-            progress=reporting(options["progress"], quiet=options["quiet"]),
-            checkpoint=place.checkpoint,
-            memory_limit=run.memory_limit,
-            stall_seconds=run.stall_seconds,
+            **options_of(run, place.checkpoint, shown, nonfinite=features.nonfinite),
         )
     _present(summary, store, as_json=as_json, quiet=options["quiet"])
 
@@ -102,6 +99,7 @@ def add_rows(
     """Extend the stored SUMMARY by new ROWS; only these are read."""
     run = checked(RunPart, given(options, RunPart))
     source = _collection(rows, options).open("rows")
+    shown = reporting(options["progress"], quiet=options["quiet"])
     out = summary if store is None else store
     with workspace(
         out,
@@ -115,12 +113,7 @@ def add_rows(
             before,
             source,
             out=out,
-            nonfinite=options["nonfinite"] or "raise",
-            scheduler=run.scheduler,
-            progress=reporting(options["progress"], quiet=options["quiet"]),
-            checkpoint=place.checkpoint,
-            memory_limit=run.memory_limit,
-            stall_seconds=run.stall_seconds,
+            **options_of(run, place.checkpoint, shown, nonfinite=options["nonfinite"] or "raise"),
         )
     _present(extended, out, as_json=as_json, quiet=options["quiet"])
 

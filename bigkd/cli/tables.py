@@ -1,33 +1,26 @@
-"""Results as tables: what a person reads."""
+"""Modes and summaries as tables: what a person reads."""
 
-import json
-import sys
-from collections.abc import Mapping
-from shutil import get_terminal_size
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.console import Console
 from rich.table import Table
 
-_PIPED_WIDTH = 200
-_LEAST_WIDTH = 80
+from bigkd.cli.printing import kernel_text, new_table, plus_minus, rows_text, stdout_console
+
 _ROWS_SHOWN = 5
 
 
 def print_modes(result: xr.Dataset) -> None:
     """Print the modes of one comparison."""
-    console = _console()
+    console = stdout_console()
     attrs = result.attrs
-    pair = " against ".join(
-        f"{attrs.get(role, role)} ({attrs[f'n_rows_{role}']:,} rows)"
-        for role in ("test", "reference")
-    )
+    pair = " against ".join(rows_text(attrs, role) for role in ("test", "reference"))
     console.print(f"Modes of {pair}", markup=False)
-    console.print(f"{_kernel(attrs)}, rho {attrs['rho']:g}, method {attrs['method']}", markup=False)
-    console.print(_modes_table(result, _plus_minus(console)))
+    console.print(
+        f"{kernel_text(attrs)}, rho {attrs['rho']:g}, method {attrs['method']}", markup=False
+    )
+    console.print(_modes_table(result, plus_minus(console)))
     n_modes, n_significant = result.sizes["mode"], int(result["significant"].sum())
     console.print(
         f"{n_significant} of {n_modes} modes significant (*) at alpha {attrs['alpha']:g}; noise "
@@ -39,17 +32,17 @@ def print_modes(result: xr.Dataset) -> None:
 
 def print_comparison(result: xr.Dataset) -> None:
     """Print every pair of a comparison of many."""
-    console = _console()
-    table = _table("test", "reference")
-    for title in ("significant", "first eigenvalue", "p", "MMD^2", "unbiased"):
-        table.add_column(title, justify="right", no_wrap=True)
-    between = _plus_minus(console)
+    console = stdout_console()
+    table = new_table(
+        ("test", "reference"), ("significant", "first eigenvalue", "p", "MMD^2", "unbiased")
+    )
+    between = plus_minus(console)
     for test in result["test"].values.tolist():
         for reference in result["reference"].values.tolist():
             if test != reference:
                 pair = result.sel(test=test, reference=reference)
                 table.add_row(str(test), str(reference), *_pair_cells(pair, between))
-    console.print(f"{_kernel(result.attrs)}, rho {result.attrs['rho']:g}", markup=False)
+    console.print(f"{kernel_text(result.attrs)}, rho {result.attrs['rho']:g}", markup=False)
     console.print(table)
 
 
@@ -57,41 +50,15 @@ def print_summary(summary: xr.Dataset) -> None:
     """Print what a stored summary is of."""
     attrs = summary.attrs
     width = summary.sizes["column"]
-    _console().print(
+    stdout_console().print(
         f"Summary of {attrs['name']}: {attrs['n_rows']:,} rows of width {width} "
-        f"({attrs['n_dropped']:,} dropped, {attrs['n_skipped']:,} skipped); {_kernel(attrs)}",
+        f"({attrs['n_dropped']:,} dropped, {attrs['n_skipped']:,} skipped); {kernel_text(attrs)}",
         markup=False,
     )
 
 
-def _console() -> Console:
-    """Stdout; wide enough not to cut columns where it is no terminal."""
-    width = max(get_terminal_size().columns, _LEAST_WIDTH) if sys.stdout.isatty() else _PIPED_WIDTH
-    return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
-
-
-def _plus_minus(console: Console) -> str:
-    return "±" if console.encoding.startswith("utf") else "+/-"
-
-
-def _table(*text_columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for title in text_columns:
-        table.add_column(title, no_wrap=True)
-    return table
-
-
 def _modes_table(result: xr.Dataset, between: str) -> Table:
-    table = _table()
-    for title in (
-        "mode",
-        f"eigenvalue {between} SE",
-        "p",
-        "",
-        "in test",
-        "in ref.",
-    ):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = new_table((), ("mode", f"eigenvalue {between} SE", "p", "", "in test", "in ref."))
     with_rows = "top_index_test" in result
     if with_rows:
         table.add_column("top rows of test", overflow="fold")
@@ -130,12 +97,3 @@ def _first_rows(index: np.ndarray[Any, Any]) -> str:
     there = [str(row) for row in index.tolist() if row >= 0]
     more = ", ..." if len(there) > _ROWS_SHOWN else ""
     return ", ".join(there[:_ROWS_SHOWN]) + more
-
-
-def _kernel(attrs: Mapping[str, Any]) -> str:
-    """``gaussian kernel (sigma 2.5), 500 frequencies``."""
-    given = json.loads(attrs.get("kernel_parameters", "{}"))
-    parameters = ", ".join(f"{name} {value:.4g}" for name, value in given.items())
-    text = f"{attrs['kernel']} kernel" + (f" ({parameters})" if parameters else "")
-    frequencies = attrs.get("n_frequencies")
-    return text if frequencies is None else f"{text}, {frequencies:,} frequencies"

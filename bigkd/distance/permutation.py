@@ -125,7 +125,12 @@ def two_sample_test(
         open_collection(data, options, name=name, weights=weights)
         for name, data, weights in (("x", x, x_weights), ("y", y, y_weights))
     ]
-    n_vectors = require_comparable(sources)
+    require_comparable(sources)
+    if any(source.vectors is not None for source in sources):
+        raise InputError(
+            "two_sample_test is of points; a shape with vectors has no permutations. Pass its "
+            "points: x['point']."
+        )
     chosen, about = choose_kernel(kernel, sources, seed=seed)
     n_rows = sum(source.n_rows for source in sources)
     if method == "auto":
@@ -136,7 +141,7 @@ def two_sample_test(
             sources=sources,
             kernel=chosen,
             question=question,
-            n_vectors=n_vectors,
+            n_vectors=1,
         )
         make = _rows_pool if method == "exact" else _groups_pool
         pool, known, more = make(setting, n_groups)

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -51,7 +51,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: Any) -> Problem
     if kind == "missing":
         return Problem(path, f"is missing{_meaning(model, path, data)}.")
     if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return Problem(path, _wrong_tag(detail))
+        return Problem(path, _wrong_tag(detail, _names(model, path, data)))
     if kind in ("model_type", "model_attributes_type"):
         return Problem(path, f"must be a mapping of keys to values; got {given!r}.")
     message = detail["msg"].replace("Input should be", "must be")
@@ -79,12 +79,15 @@ def _parts(model: type[BaseModel], path: Path, data: Any) -> list[type[BaseModel
     """The models that may stand at `path`; of several, the one whose name the data give."""
     found = [model]
     at = data
+    by_name = False
     for key in path:
         at = at.get(key) if isinstance(at, Mapping) else None
-        fields = [part.model_fields.get(str(key)) for part in found]
-        found = [
-            part for field in fields if field is not None for part in _models(field.annotation)
-        ]
+        if by_name:  # a key that the user chose
+            by_name = False
+            continue
+        fields = [field for part in found if (field := part.model_fields.get(str(key))) is not None]
+        by_name = any(get_origin(field.annotation) is dict for field in fields)
+        found = [part for field in fields for part in _models(field.annotation)]
     name = at.get("name") if isinstance(at, Mapping) else None
     named = [
         part
@@ -110,11 +113,16 @@ def _meaning(model: type[BaseModel], path: Path, data: Any) -> str:
     return ""
 
 
-def _wrong_tag(detail: ErrorDetails) -> str:
+def _names(model: type[BaseModel], path: Path, data: Any) -> list[str]:
+    """The names of the models that may stand at `path`."""
+    parts = _parts(model, path, data)
+    return [str(name) for part in parts for name in get_args(part.model_fields["name"].annotation)]
+
+
+def _wrong_tag(detail: ErrorDetails, names: Sequence[str]) -> str:
     context = detail.get("ctx", {})
-    expected = context.get("expected_tags")
-    if expected is None:
-        return "must have a name: gaussian, laplace, matern or inverse_multiquadric."
-    tag = str(context.get("tag"))
-    names = [name.strip("' ") for name in str(expected).split(",")]
-    return f"has the name {tag!r}, which must be one of {expected}.{suggestion(tag, names)}"
+    if "tag" not in context:
+        return f"must have a name: {', '.join(names)}."
+    tag = str(context["tag"])
+    listed = ", ".join(repr(name) for name in names)
+    return f"has the name {tag!r}, which must be one of {listed}.{suggestion(tag, names)}"

@@ -2,21 +2,47 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from bigkd.finc import ScaledRule
 from bigkd.jobs.base import Part, Positive
-from bigkd.kernels import Gaussian, InverseMultiquadric, Kernel, Laplace, Matern
+from bigkd.kernels import (
+    CovarianceGaussian,
+    Epanechnikov,
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplace,
+    Matern,
+    Polynomial,
+    RadialKernel,
+    Triangle,
+)
 
 RULES = ("auto", "median")
 
 
 class KernelPart(Part):
-    """A kernel whose length is given, or found by a rule on a sample and multiplied by a factor."""
+    """A kernel by its name and parameters."""
 
     family: ClassVar[type[Kernel]]
+
+    def build(self) -> Kernel | ScaledRule | Literal["auto", "median"]:
+        """What Python functions take as their kernel."""
+        return self.family(**{name: getattr(self, name) for name in _parameters(self.family)})
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> Self:
+        self.build()
+        return self
+
+
+class LengthPart(KernelPart):
+    """A kernel whose length is given, or found by a rule on a sample and multiplied by a factor."""
+
+    family: ClassVar[type[RadialKernel]]
 
     bandwidth: Literal["auto", "median"] | None = Field(
         default=None, description="rule that finds the length, in its place"
@@ -26,7 +52,7 @@ class KernelPart(Part):
     )
 
     @model_validator(mode="after")
-    def _length_or_rule(self) -> Self:
+    def _can_be_built(self) -> Self:
         length = self.family.length_name
         if (getattr(self, length) is None) == (self.bandwidth is None):
             raise ValueError(f"must have either {length} or bandwidth ('auto' or 'median')")
@@ -36,9 +62,9 @@ class KernelPart(Part):
         return self
 
     def build(self) -> Kernel | ScaledRule | Literal["auto", "median"]:
-        """What `bigkd.finc.modes` takes as its kernel."""
-        own = [field.name for field in fields(self.family)]
-        given = {name: getattr(self, name) for name in own if getattr(self, name) is not None}
+        """What Python functions take as their kernel: one with a length, or a rule."""
+        own = {name: getattr(self, name) for name in _parameters(self.family)}
+        given = {name: value for name, value in own.items() if value is not None}
         if self.bandwidth is None:
             return self.family(**given)
         if self.family is Gaussian and self.factor is None:
@@ -47,7 +73,7 @@ class KernelPart(Part):
         return ScaledRule(self.bandwidth, self.factor or 1.0, shape)
 
 
-class GaussianPart(KernelPart):
+class GaussianPart(LengthPart):
     """``exp(-r^2 / (2 sigma^2))``."""
 
     family = Gaussian
@@ -55,7 +81,7 @@ class GaussianPart(KernelPart):
     sigma: Positive | None = None
 
 
-class LaplacePart(KernelPart):
+class LaplacePart(LengthPart):
     """``exp(-r / length_scale)``."""
 
     family = Laplace
@@ -63,7 +89,7 @@ class LaplacePart(KernelPart):
     length_scale: Positive | None = None
 
 
-class MaternPart(KernelPart):
+class MaternPart(LengthPart):
     """Matérn kernel of smoothness nu."""
 
     family = Matern
@@ -72,13 +98,49 @@ class MaternPart(KernelPart):
     length_scale: Positive | None = None
 
 
-class InverseMultiquadricPart(KernelPart):
+class InverseMultiquadricPart(LengthPart):
     """``(1 + r^2 / length_scale^2)^-beta``."""
 
     family = InverseMultiquadric
     name: Literal["inverse_multiquadric"]
     length_scale: Positive | None = None
     beta: Positive
+
+
+class TrianglePart(LengthPart):
+    """``max(0, 1 - r / radius)``."""
+
+    family = Triangle
+    name: Literal["triangle"]
+    radius: Positive | None = None
+
+
+class EpanechnikovPart(LengthPart):
+    """``max(0, 1 - r^2 / radius^2)``."""
+
+    family = Epanechnikov
+    name: Literal["epanechnikov"]
+    radius: Positive | None = None
+
+
+class CovarianceGaussianPart(KernelPart):
+    """``exp(-(x - y)^T S^-1 (x - y) / 2)``."""
+
+    family = CovarianceGaussian
+    name: Literal["covariance_gaussian"]
+    covariance: list[list[float]] = Field(description="the matrix S, a list of its rows")
+
+
+class PolynomialPart(KernelPart):
+    """``sum_i c_i (x . y)^i``."""
+
+    family = Polynomial
+    name: Literal["polynomial"]
+    coefficients: list[float] = Field(description="the c, from the constant on")
+
+
+def _parameters(family: type[Kernel]) -> list[str]:
+    return [field.name for field in fields(family)]
 
 
 def _spelled_out(value: Any) -> Any:
@@ -93,18 +155,22 @@ def _spelled_out(value: Any) -> Any:
     )
 
 
-KernelField: TypeAlias = Annotated[
-    Annotated[
-        GaussianPart | LaplacePart | MaternPart | InverseMultiquadricPart,
-        Field(discriminator="name"),
-    ],
-    BeforeValidator(_spelled_out),
-]
+SpectralPart: TypeAlias = (
+    GaussianPart | LaplacePart | MaternPart | InverseMultiquadricPart | CovarianceGaussianPart
+)
+AnyPart: TypeAlias = SpectralPart | TrianglePart | EpanechnikovPart | PolynomialPart
 
-KERNELS: Mapping[str, type[KernelPart]] = {
-    part.family.name: part
-    for part in (GaussianPart, LaplacePart, MaternPart, InverseMultiquadricPart)
-}
+SpectralKernelField: TypeAlias = Annotated[
+    Annotated[SpectralPart, Field(discriminator="name")], BeforeValidator(_spelled_out)
+]
+"""A kernel with random Fourier features."""
+
+KernelField: TypeAlias = Annotated[
+    Annotated[AnyPart, Field(discriminator="name")], BeforeValidator(_spelled_out)
+]
+"""Any kernel."""
+
+KERNELS: Mapping[str, type[KernelPart]] = {part.family.name: part for part in get_args(AnyPart)}
 """The kernels by name."""
 
 AUTO = GaussianPart(name="gaussian", bandwidth="auto")

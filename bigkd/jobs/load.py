@@ -38,7 +38,7 @@ def load_job(path: str | Path) -> Job:
     document = reader(_text(file), str(path))
     if not isinstance(document.values, dict):
         raise JobFileError(
-            f"{path}, line 1: expected a mapping that begins with 'modes:'; got "
+            f"{path}, line 1: expected a mapping with a key such as 'modes:'; got "
             f"{'an empty file' if document.values is None else repr(document.values)[:60]}."
         )
     try:

@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 from bigkd import finc
-from bigkd.engine import Reporting
+from bigkd.engine import NonFinite, Options, Reporting
 from bigkd.errors import InputError
-from bigkd.io import Source, open_rows
+from bigkd.io import Source, open_rows, save_dataset
 from bigkd.io.images import as_pictures, html_page
-from bigkd.jobs.schema import Job, OutputPart
+from bigkd.jobs.schema import Job, OutputPart, RunPart
 from bigkd.jobs.workspace import require_replaceable, workspace
 
 
@@ -50,9 +50,9 @@ def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Ou
     LockedError
         If another run writes the same output.
     BigkdError
-        As `bigkd.finc.modes`. What can be checked before the rows are read is.
+        As the function that makes the result. What can be checked before the rows are read is.
     """
-    output = job.output
+    output, comparison = job.output, job.comparison
     pictures = _pictures(job)
     shown = job.run.progress_log if progress is None else progress
     with workspace(
@@ -62,9 +62,10 @@ def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Ou
         resume=resume,
     ) as place:
         _refuse_existing(output)
-        result = _modes(job, place.checkpoint, shown)
+        how = options_of(job.run, place.checkpoint, shown, nonfinite=comparison.nonfinite)
+        result = comparison.carry_out(how)
         if output.store is not None:
-            finc.save_modes(result, output.store, overwrite=True)
+            save_dataset(result, output.store, kind=comparison.kind, overwrite=True)
         sheet = None
         if output.sheet is not None:
             Path(output.sheet).parent.mkdir(parents=True, exist_ok=True)
@@ -72,31 +73,18 @@ def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Ou
     return Outcome(result, output.store, sheet, place.n_found)
 
 
-def _modes(job: Job, checkpoint: str | None, progress: Reporting) -> xr.Dataset:
-    wanted, run = job.modes, job.run
-    result = finc.modes(
-        wanted.test.open("test"),
-        wanted.reference.open("reference"),
-        kernel=wanted.kernel.build(),
-        n_frequencies=wanted.n_frequencies,
-        rho=wanted.rho,
-        n_modes=wanted.n_modes,
-        method=wanted.method,
-        sampling=wanted.sampling,
-        frequency_tolerance=wanted.frequency_tolerance,
-        n_top=wanted.n_top,
-        alpha=wanted.alpha,
-        n_draws=wanted.n_draws,
-        seed=wanted.seed,
-        nonfinite=wanted.nonfinite,
+def options_of(
+    run: RunPart, checkpoint: str | None, progress: Reporting, *, nonfinite: NonFinite
+) -> Options:
+    """How passes run, as keywords of the functions that make them."""
+    return Options(
+        nonfinite=nonfinite,
         scheduler=run.scheduler,
         progress=progress,
         checkpoint=checkpoint,
         memory_limit=run.memory_limit,
         stall_seconds=run.stall_seconds,
     )
-    # Names only: equal inputs give equal files, wherever they lie.
-    return result.assign_attrs(test=wanted.test.name, reference=wanted.reference.name)
 
 
 def _refuse_existing(output: OutputPart) -> None:
@@ -114,7 +102,7 @@ def _refuse_existing(output: OutputPart) -> None:
 
 def _pictures(job: Job) -> Source | None:
     """The pictures of the contact sheet, checked before the long work: it comes last."""
-    if job.output.sheet is None:
+    if job.output.sheet is None or job.modes is None:
         return None
     images = job.output.images
     source = job.modes.test.open("images") if images is None else open_rows(images, name="images")

@@ -1,97 +1,25 @@
-"""A job file: which comparison to make, where its results go, and how it runs.
+"""A job file: what to make, where the results go, and how it runs.
 
-A comparison is a key of its own at the top, ``modes`` so far; a job makes exactly one. Keys and
-defaults are those of the Python functions.
+What a job makes is a key of its own at the top, such as ``modes`` or ``distance``; a job makes
+exactly one. Keys and defaults are those of the Python functions.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bigkd.config import STALL_SECONDS
-from bigkd.engine import NonFinite
-from bigkd.io import Source, open_rows
-from bigkd.io.zarr_rows import Missing
-from bigkd.jobs.base import Bytes, Count, Location, Part, Positive, SchedulerName, Whole
-from bigkd.jobs.kernels import AUTO, KernelField
-from bigkd.kernels import Sampling
-
-
-class RowsPart(Part):
-    """A collection of rows, and how it is read."""
-
-    path: Location = Field(description="Zarr, .npy or Parquet: a path or URL")
-    columns: list[str] | None = Field(default=None, description="columns of Parquet files")
-    block_rows: Whole | None = Field(default=None, description="rows of one read")
-    missing: Missing = Field(default="raise", description="what an absent Zarr chunk means")
-
-    @property
-    def name(self) -> str:
-        """Last part of the path."""
-        return self.path.rstrip("/").rpartition("/")[2]
-
-    def open(self, name: str) -> Source:
-        """The rows, not read yet; messages call them `name`."""
-        return open_rows(
-            self.path,
-            name=name,
-            columns=None if self.columns is None else tuple(self.columns),
-            block_rows=self.block_rows,
-            missing=self.missing,
-        )
-
-
-def _spelled_out(value: Any) -> Any:
-    """A path is short for a mapping with nothing but the path."""
-    if isinstance(value, Mapping | RowsPart):
-        return value
-    if isinstance(value, str) and value:
-        return {"path": value}
-    raise ValueError(f"must be a path, or a mapping with a path; got {value!r}")
-
-
-RowsField: TypeAlias = Annotated[RowsPart, BeforeValidator(_spelled_out)]
-
-
-class FeaturesPart(Part):
-    """The feature map, and what goes through it."""
-
-    kernel: KernelField = Field(default=AUTO, description="kernel, or rule that chooses one")
-    n_frequencies: Count = Field(default="auto", description="number of random frequencies")
-    sampling: Sampling = Field(default="iid", description="how frequencies are drawn")
-    frequency_tolerance: Positive = Field(
-        default=0.01, description="relative error that n_frequencies = auto aims at"
-    )
-    seed: int = Field(default=0, ge=0, description="seed of every random choice")
-    nonfinite: NonFinite = Field(
-        default="raise", description="what to do with rows that hold NaN or infinities"
-    )
-
-
-class ChoicesPart(Part):
-    """Which modes count."""
-
-    rho: float = Field(
-        default=1.0, ge=0, description="how many times more frequent than in the reference"
-    )
-    n_modes: Whole = Field(default=10, description="modes to return, significant or not")
-    alpha: float = Field(
-        default=0.01, gt=0, lt=1, description="probability that noise alone gives a mode"
-    )
-    n_draws: Whole = Field(default=199, description="noise spectra behind the p-values")
-
-
-class ModesPart(ChoicesPart, FeaturesPart):
-    """What `bigkd.finc.modes` is asked for."""
-
-    test: RowsField = Field(description="the collection whose modes are wanted")
-    reference: RowsField = Field(description="the collection to compare it with")
-    method: Literal["finc", "ken"] = Field(
-        default="finc", description="random features, or the exact spectrum of small data"
-    )
-    n_top: int = Field(default=25, ge=0, description="top rows of each mode; 0 saves a pass")
+from bigkd.jobs.base import Bytes, Location, Part, Positive, SchedulerName
+from bigkd.jobs.comparisons import (
+    COMPARISONS,
+    ComparisonPart,
+    CoresetPart,
+    DistanceMatrixPart,
+    DistancePart,
+    ModesPart,
+    TwoSamplePart,
+)
 
 
 class OutputPart(Part):
@@ -100,7 +28,7 @@ class OutputPart(Part):
     store: Location | None = Field(default=None, description="Zarr store of the result")
     overwrite: bool = Field(default=True, description="replace an earlier result")
     sheet: Location | None = Field(
-        default=None, description="contact sheet of the top rows: .html or .png"
+        default=None, description="contact sheet of the modes' top rows: .html or .png"
     )
     images: Location | None = Field(
         default=None, description="pictures of the test rows, if they are not the rows themselves"
@@ -138,12 +66,47 @@ class Job(Part):
     """A whole job file."""
 
     version: Literal[1] = Field(default=1, description="format of the job file")
-    modes: ModesPart = Field(description="a comparison: modes that one collection has more of")
+    modes: ModesPart | None = Field(
+        default=None, description="modes that one collection has more of than another"
+    )
+    distance: DistancePart | None = Field(
+        default=None, description="how far apart two collections are"
+    )
+    two_sample: TwoSamplePart | None = Field(
+        default=None, description="whether two collections come from one source"
+    )
+    distance_matrix: DistanceMatrixPart | None = Field(
+        default=None, description="how far apart every two of many collections are"
+    )
+    coreset: CoresetPart | None = Field(
+        default=None, description="few rows that stand for a collection"
+    )
     output: OutputPart = OutputPart()
     run: RunPart = RunPart()
 
+    @property
+    def comparison(self) -> ComparisonPart:
+        """The one thing that the job makes."""
+        found: ComparisonPart = next(filter(None, (getattr(self, key) for key in COMPARISONS)))
+        return found
+
+    @field_validator(*COMPARISONS, mode="before")
+    @classmethod
+    def _only_one(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse a second thing to make, and a key without anything behind it."""
+        if value is None:
+            raise ValueError("must be a mapping of keys to values; got nothing")
+        for other in COMPARISONS:
+            if info.data.get(other) is not None:
+                raise ValueError(f"stands beside {other}; a job makes one thing, so leave one out")
+        return value
+
     @model_validator(mode="after")
-    def _sheet_needs_rows(self) -> Self:
-        if self.output.sheet is not None and self.modes.n_top == 0:
+    def _whole(self) -> Self:
+        if all(getattr(self, key) is None for key in COMPARISONS):
+            raise ValueError(f"expected one of {', '.join(COMPARISONS)}: what the job makes")
+        if self.output.sheet is not None and self.modes is None:
+            raise ValueError("output.sheet is a contact sheet of modes; the job makes none")
+        if self.output.sheet is not None and self.modes is not None and self.modes.n_top == 0:
             raise ValueError("a contact sheet shows the top rows; modes.n_top must be at least 1")
         return self

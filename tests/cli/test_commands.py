@@ -6,17 +6,22 @@ import re
 import numpy as np
 import pytest
 import xarray as xr
+from pydantic import TypeAdapter
 
 from bigkd import __version__, errors, finc
 from bigkd.cli import compare_commands
+from bigkd.cli.checked import checked
 from bigkd.cli.kernels import parse_kernel
-from bigkd.cli.options import checked
 from bigkd.cli.reporting import Lines
 from bigkd.engine import Event
 from bigkd.io import load_dataset
 from bigkd.jobs import Job
 from bigkd.jobs.base import Part
-from bigkd.jobs.schema import ModesPart, OutputPart, RowsPart, RunPart
+from bigkd.jobs.comparisons import ModesPart
+from bigkd.jobs.kernels import KernelField
+from bigkd.jobs.rows import RowsPart
+from bigkd.jobs.schema import OutputPart, RunPart
+from bigkd.kernels import Epanechnikov, Matern, Polynomial, Triangle
 
 FAST = ("--kernel", "gaussian:3", "--n-frequencies", "50", "--n-modes", "4", "--scheduler", "sync")
 PAIR = ("modes", "test.npy", "reference.npy", *FAST)
@@ -226,6 +231,20 @@ def test_main__knows_its_version_and_exit_codes(bigkd):
 
 
 @pytest.mark.parametrize(
+    ("text", "kernel"),
+    [
+        ("triangle:2", Triangle(2.0)),
+        ("epanechnikov:median", finc.ScaledRule("median", 0.5, Epanechnikov(1.0))),
+        ("polynomial:1,0,-2.5", Polynomial((1.0, 0.0, -2.5))),
+        ("matern:1.5:2", Matern(1.5, 2.0)),
+    ],
+)
+def test_parse_kernel__gives_what_a_job_file_holds(text, kernel):
+    given = parse_kernel(text, 0.5 if "median" in text else None)
+    assert TypeAdapter(KernelField).validate_python(given).build() == kernel
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("gauss", "--kernel must be auto, median, or one of gaussian, laplace"),
@@ -233,6 +252,11 @@ def test_main__knows_its_version_and_exit_codes(bigkd):
         ("matern:1.5", "needs matern:NU:LENGTH_SCALE; got 'matern:1.5'"),
         ("gaussian:wide", "--kernel gaussian:wide: sigma must be a number; got 'wide'"),
         ("matern:auto:1", "nu must be a number; got 'auto'"),
+        ("triangle", "--kernel triangle needs triangle:RADIUS; got 'triangle'"),
+        ("polynomial", "needs polynomial:C0,C1,..., the coefficients from the constant on; got"),
+        ("polynomial:0:1", "needs polynomial:C0,C1"),
+        ("polynomial:0,x", "each coefficient must be a number; got 'x'"),
+        ("covariance_gaussian:1", "needs a matrix; write it in a job file"),
     ],
 )
 def test_parse_kernel__refuses(text, message):

@@ -8,7 +8,7 @@ import xarray as xr
 import zarr
 
 from bigkd import errors, finc
-from bigkd.cli import compare_commands
+from bigkd.cli import job_commands
 
 FAST = ("--kernel", "gaussian:3", "--n-frequencies", "50", "--scheduler", "sync")
 
@@ -51,6 +51,7 @@ def spoilt(folder):
         ("test.npy", ["--kernel", "gaussian:0"], 2, "--kernel must be greater than 0; got 0.0."),
         ("test.npy", ["--kernel", "gaussian:-1"], 2, "--kernel must be greater than 0"),
         ("test.npy", ["--bandwidth-factor", "2"], 2, "--kernel has a factor"),
+        ("test.npy", ["--kernel", "triangle:1"], 2, "--kernel has the name 'triangle', which must"),
         ("test.npy", ["--n-modes", "101"], 2, "n_modes=101 is more than the 100 features"),
         ("test.npy", ["--n-modes", "0"], 2, "--n-modes must be greater than or equal to 1"),
         ("test.npy", ["--n-frequencies", "0"], 2, "--n-frequencies must be 'auto' or a whole"),
@@ -138,7 +139,7 @@ def test_main__exit_codes(bigkd, folder, monkeypatch, error, code, message):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(compare_commands, "run_job", fail)
+    monkeypatch.setattr(job_commands, "run_job", fail)
     done = bigkd("modes", "test.npy", "reference.npy")
     assert done.exit_code == code
     assert message in done.stderr

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bigkd import distance
+from bigkd import distance, shapes
 from bigkd.errors import InputError
 from bigkd.kernels import Gaussian, Triangle
 
@@ -115,6 +115,12 @@ def test_runs__have_the_same_bits_on_threads():
 def test_bad_arguments__are_refused(options, message):
     with pytest.raises(InputError, match=message):
         p_value(np.ones((9, 2)), np.zeros((9, 2)), **options)
+
+
+def test_shapes__with_vectors_are_refused():
+    circle = shapes.polyline(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), closed=True)
+    with pytest.raises(InputError, match="two_sample_test is of points"):
+        p_value(circle, circle)
 
 
 def test_exact__refuses_what_does_not_fit():

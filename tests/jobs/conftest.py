@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from bigkd.jobs import load_job
+
 
 @pytest.fixture
 def rows(tmp_path):
@@ -11,3 +13,15 @@ def rows(tmp_path):
     np.save(tmp_path / "test.npy", test)
     np.save(tmp_path / "reference.npy", shared[100:])
     return tmp_path
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads a job from its text."""
+
+    def from_text(text, suffix=".yaml"):
+        path = tmp_path / f"job{suffix}"
+        path.write_text(text)
+        return load_job(path)
+
+    return from_text

@@ -1,15 +1,25 @@
 """Job files: what is read, and what is refused with the key and the line."""
 
-import inspect
 import re
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from bigkd import finc
 from bigkd.errors import JobFileError
 from bigkd.jobs import load_job
-from bigkd.jobs.schema import ModesPart, RowsPart, RunPart
-from bigkd.kernels import Gaussian, InverseMultiquadric, Laplace, Matern
+from bigkd.jobs.kernels import KernelField
+from bigkd.jobs.rows import RowsPart
+from bigkd.kernels import (
+    CovarianceGaussian,
+    Epanechnikov,
+    Gaussian,
+    InverseMultiquadric,
+    Laplace,
+    Matern,
+    Polynomial,
+    Triangle,
+)
 
 FULL_YAML = """\
 version: 1
@@ -83,18 +93,6 @@ stall_seconds = 60
 MINIMAL = "modes:\n  test: a.npy\n  reference: b.npy\n"
 
 
-@pytest.fixture
-def load(tmp_path):
-    """Loads a job from its text."""
-
-    def from_text(text, suffix=".yaml"):
-        path = tmp_path / f"job{suffix}"
-        path.write_text(text)
-        return load_job(path)
-
-    return from_text
-
-
 def test_load__reads_every_key_with_paths_from_the_file_s_folder(load, tmp_path):
     job = load(FULL_YAML)
     assert job.modes.test.path == str(tmp_path / "new.zarr")
@@ -111,18 +109,6 @@ def test_load__reads_every_key_with_paths_from_the_file_s_folder(load, tmp_path)
 
 def test_load__gives_the_same_job_from_yaml_and_toml(load):
     assert load(FULL_TOML, ".toml") == load(FULL_YAML) == load(FULL_YAML, ".yml")
-
-
-def test_load__defaults_are_those_of_the_function(load):
-    job = load(MINIMAL)
-    wanted = inspect.signature(finc.modes).parameters
-    for part in (ModesPart, RowsPart, RunPart):
-        for name, field in part.model_fields.items():
-            if name in wanted and name not in ("test", "reference", "kernel"):
-                assert field.default == wanted[name].default, name
-    assert job.modes.kernel.build() == wanted["kernel"].default
-    taken = set(ModesPart.model_fields) | set(RowsPart.model_fields) | set(RunPart.model_fields)
-    assert set(wanted) - taken == {"features", "dim", "progress"}
 
 
 @pytest.mark.parametrize(
@@ -142,10 +128,46 @@ def test_load__defaults_are_those_of_the_function(load):
             "{name: matern, nu: 2.5, bandwidth: median, factor: 2}",
             finc.ScaledRule("median", 2.0, Matern(2.5, 1.0)),
         ),
+        (
+            "{name: covariance_gaussian, covariance: [[2, 0.5], [0.5, 1]]}",
+            CovarianceGaussian(((2.0, 0.5), (0.5, 1.0))),
+        ),
     ],
 )
 def test_load__kernels(load, text, kernel):
     assert load(f"{MINIMAL}  kernel: {text}\n").modes.kernel.build() == kernel
+
+
+@pytest.mark.parametrize(
+    ("given", "kernel"),
+    [
+        ({"name": "gaussian", "sigma": 2}, Gaussian(2.0)),
+        ({"name": "triangle", "radius": 2}, Triangle(2.0)),
+        ({"name": "epanechnikov", "radius": 0.5}, Epanechnikov(0.5)),
+        (
+            {"name": "triangle", "bandwidth": "median", "factor": 3},
+            finc.ScaledRule("median", 3.0, Triangle(1.0)),
+        ),
+        ({"name": "polynomial", "coefficients": [0, 1]}, Polynomial((0.0, 1.0))),
+        ("median", "median"),
+    ],
+)
+def test_kernel_field__takes_every_kernel(given, kernel):
+    assert TypeAdapter(KernelField).validate_python(given).build() == kernel
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "triangle"}, "must have either radius or bandwidth"),
+        ({"name": "polynomial", "coefficients": []}, "must be a sequence of finite numbers"),
+        ({"name": "polynomial", "coefficients": [1], "bandwidth": "auto"}, "not permitted"),
+        ({"name": "box", "radius": 1}, "'triangle', 'epanechnikov', 'polynomial'"),
+    ],
+)
+def test_kernel_field__refuses(given, message):
+    with pytest.raises(ValidationError, match=message):
+        TypeAdapter(KernelField).validate_python(given)
 
 
 @pytest.mark.parametrize(
@@ -188,13 +210,33 @@ def test_load__kernels(load, text, kernel):
             "line 4: modes.kernel Matern.nu must be at most 100",
         ),
         (
+            MINIMAL + "  kernel:\n    name: triangle\n    radius: 1\n",
+            "line 4: modes.kernel has the name 'triangle', which must be one of 'gaussian', ",
+        ),
+        (
+            MINIMAL + "  kernel: {name: polynomial, coefficients: [0, 1]}\n",
+            "line 4: modes.kernel has the name 'polynomial', which must be one of 'gaussian', ",
+        ),
+        (
+            MINIMAL
+            + "  kernel:\n    name: covariance_gaussian\n    covariance: [[1, 2], [2, 1]]\n",
+            "line 4: modes.kernel CovarianceGaussian.covariance must be positive definite",
+        ),
+        (
+            MINIMAL + "  kernel:\n    name: covariance_gaussian\n    covariance: [[1, a]]\n",
+            "line 6: modes.kernel.covariance[0][1] must be a valid number; got 'a'.",
+        ),
+        (
             "modes:\n  reference: b.npy\n",
             "line 1: modes.test is missing: the collection whose modes are wanted.",
         ),
-        ("output: {}\n", "line 1: modes is missing: a comparison"),
+        (
+            "output: {}\n",
+            "line 1: expected one of modes, distance, two_sample, distance_matrix, co",
+        ),
         ("modes: 3\n", "line 1: modes must be a mapping of keys to values; got 3."),
-        ("", "line 1: expected a mapping that begins with 'modes:'; got an empty file."),
-        ("- a\n", "line 1: expected a mapping that begins with 'modes:'; got ['a']."),
+        ("", "line 1: expected a mapping with a key such as 'modes:'; got an empty file."),
+        ("- a\n", "line 1: expected a mapping with a key such as 'modes:'; got ['a']."),
         ("modes:\n  test: 5\n  reference: b\n", "line 2: modes.test must be a path, or a mapping"),
         ("modes:\n  test: {path: ''}\n  reference: b\n", "line 2: modes.test.path must be a path"),
         (

@@ -1,0 +1,47 @@
+"""How each kind of store is shown: as a table, and as JSON."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from bigkd.cli.coreset_tables import print_coreset
+from bigkd.cli.distance_tables import print_distance, print_distances, print_test
+from bigkd.cli.records import (
+    comparison_record,
+    coreset_record,
+    distances_record,
+    modes_record,
+    scalars_record,
+    summary_record,
+)
+from bigkd.cli.tables import print_comparison, print_modes, print_summary
+
+
+class Shown(NamedTuple):
+    """How one kind of store is shown."""
+
+    record: Callable[[xr.Dataset], dict[str, Any]]
+    table: Callable[[xr.Dataset], None]
+
+
+SHOWN: Mapping[str, Shown] = {
+    "modes": Shown(modes_record, print_modes),
+    "comparison": Shown(comparison_record, print_comparison),
+    "finc-summary": Shown(summary_record, print_summary),
+    "distance": Shown(scalars_record, print_distance),
+    "two-sample": Shown(scalars_record, print_test),
+    "distance-matrix": Shown(distances_record, print_distances),
+    "coreset": Shown(coreset_record, print_coreset),
+}
+"""By kind."""
+
+
+def record_of(result: xr.Dataset, kind: str) -> dict[str, Any]:
+    """What a program reads."""
+    return SHOWN[kind].record(result)
+
+
+def print_result(result: xr.Dataset, kind: str) -> None:
+    """Print what a person reads."""
+    SHOWN[kind].table(result)

@@ -1,0 +1,79 @@
+"""``modes``: what one collection has more of than another."""
+
+from typing import ClassVar, Literal
+
+import xarray as xr
+from pydantic import Field
+
+from bigkd import finc
+from bigkd.engine import Options
+from bigkd.jobs.base import Count, Part, Positive, Whole
+from bigkd.jobs.comparisons.base import ComparisonPart, SeededPart
+from bigkd.jobs.kernels import AUTO, SpectralKernelField
+from bigkd.jobs.rows import RowsField
+from bigkd.kernels import Sampling
+
+
+class FeaturesPart(SeededPart):
+    """The feature map, and what goes through it."""
+
+    kernel: SpectralKernelField = Field(
+        default=AUTO, description="kernel, or rule that chooses one"
+    )
+    n_frequencies: Count = Field(default="auto", description="number of random frequencies")
+    sampling: Sampling = Field(default="iid", description="how frequencies are drawn")
+    frequency_tolerance: Positive = Field(
+        default=0.01, description="relative error that n_frequencies = auto aims at"
+    )
+
+
+class ChoicesPart(Part):
+    """Which modes count."""
+
+    rho: float = Field(
+        default=1.0, ge=0, description="how many times more frequent than in the reference"
+    )
+    n_modes: Whole = Field(default=10, description="modes to return, significant or not")
+    alpha: float = Field(
+        default=0.01, gt=0, lt=1, description="probability that noise alone gives a mode"
+    )
+    n_draws: Whole = Field(default=199, description="noise spectra behind the p-values")
+
+
+class ModesPart(ChoicesPart, FeaturesPart, ComparisonPart):
+    """What `bigkd.finc.modes` is asked for."""
+
+    kind: ClassVar[str] = "modes"
+
+    test: RowsField = Field(description="the collection whose modes are wanted")
+    reference: RowsField = Field(description="the collection to compare it with")
+    method: Literal["finc", "ken"] = Field(
+        default="finc", description="random features, or the exact spectrum of small data"
+    )
+    n_top: int = Field(default=25, ge=0, description="top rows of each mode; 0 saves a pass")
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """Variables of the result that a threshold may be set for."""
+        return frozenset({"significant"})
+
+    def carry_out(self, options: Options) -> xr.Dataset:
+        """What `bigkd.finc.modes` returns."""
+        result = finc.modes(
+            self.test.open("test"),
+            self.reference.open("reference"),
+            kernel=self.kernel.build(),
+            n_frequencies=self.n_frequencies,
+            rho=self.rho,
+            n_modes=self.n_modes,
+            method=self.method,
+            sampling=self.sampling,
+            frequency_tolerance=self.frequency_tolerance,
+            n_top=self.n_top,
+            alpha=self.alpha,
+            n_draws=self.n_draws,
+            seed=self.seed,
+            **options,
+        )
+        # Names only: equal inputs give equal files, wherever they lie.
+        return result.assign_attrs(test=self.test.name, reference=self.reference.name)
