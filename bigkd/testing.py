@@ -163,11 +163,8 @@ def _check_merges(
 
 def _joined(blocks: Sequence[Rows]) -> Rows:
     xp = namespace(blocks[0].values)
-    weights = None
-    if blocks[0].weights is not None:
-        weights = xp.concat([block.weights for block in blocks])
-    return Rows(
-        xp.concat([block.values for block in blocks], axis=0),
-        xp.concat([block.index for block in blocks]),
-        weights,
-    )
+
+    def whole(parts: list[Any]) -> Any:
+        return None if parts[0] is None else xp.concat(parts, axis=0)
+
+    return Rows(*(whole(list(parts)) for parts in zip(*blocks, strict=True)))

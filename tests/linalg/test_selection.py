@@ -172,3 +172,26 @@ def test_neighbours__of_an_order_are_near(d):
     assert sorted(order) == list(range(501))
     gaps = np.linalg.norm(np.diff(rows[order], axis=0), axis=1).mean()
     assert gaps < (0.5 if d < 3 else 0.999) * np.linalg.norm(np.diff(rows, axis=0), axis=1).mean()
+
+
+def test_halve__balances_better_than_pairs_alone():
+    rows, _, gram, _ = candidates(512, 10, kernel=(wide := Gaussian(1.0)))
+    ones = np.ones(512)
+
+    def mean_error(choose):
+        return np.mean([squared(gram, ones, *choose(np.random.default_rng(s))) for s in range(40)])
+
+    def by_coin(generator):
+        order = neighbours(rows).reshape(-1, 2)
+        return order[np.arange(256), generator.integers(0, 2, 256)], np.full(256, 2.0)
+
+    walked = mean_error(lambda generator: halve(wide, rows, ones, generator))
+    assert walked < 0.5 * mean_error(by_coin)
+
+
+def test_exchange__takes_no_candidate_twice():
+    rows, _, gram, _ = candidates(60, 2)
+    own = np.full(5, 0.2)
+    picked, _ = exchange(KERNEL, rows, gram[7], np.ones(60), np.arange(20, 25), own, sweeps=3)
+    assert 7 in picked
+    assert np.unique(picked).size == 5
