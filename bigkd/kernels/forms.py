@@ -25,7 +25,7 @@ _OTHERS_TOLERANCE = 1e-5
 class Form(NamedTuple):
     """A kernel of unit length, as a sweep takes it."""
 
-    sweep: fused.Sweep
+    sweeps: fused.Sweeps
     a: float
     """What squared distances are multiplied by."""
 
@@ -133,8 +133,8 @@ def rounding_bound(kernel: Kernel, dtype: Any, width: int) -> float:
     -----
     With unit roundoff u: ``(d + 4) u`` from squared distances, since every kernel here moves by
     less than the relative change of its argument; ``(16 + beta) u`` from the kernel's formula;
-    ``24 u`` (float32) or ``300 u`` (float64) from adding up. In float32 values below 2^-100 count
-    as 0, in float64 those below 2^-1000. From width 16 on squared distances may come from a matrix
+    ``24 u`` (float32) or ``300 u`` (float64) from adding up. Values below 1e-26 (float32)
+    or 1e-295 (float64) may count as 0. From width 16 on squared distances may come from a matrix
     product, wherever its worst error moves no value by more than 5e-13 (float64) or
     ``(5 d + 48) u`` (float32) of itself.
     The whitening of `CovarianceGaussian` adds u times the spread of the whitened rows.
@@ -152,6 +152,6 @@ def rounding_bound(kernel: Kernel, dtype: Any, width: int) -> float:
     if form is None:
         return width * math.sqrt(2 * roundoff)
     added = 24 if dtype == np.float32 else 300
-    exponent = -form.b if form.sweep is fused.inverse_multiquadric else 0.0
+    exponent = -form.b if form.sweeps is fused.inverse_multiquadric else 0.0
     product = product_tolerance(dtype, width) if width >= PRODUCT_WIDTH else 0.0
     return (width + 4 + 16 + exponent + added) * roundoff + product

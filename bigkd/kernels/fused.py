@@ -8,7 +8,7 @@ a sum into one operation is left to the compiler; nothing is reordered, so the b
 machine and the rows alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,14 +17,16 @@ from numba.extending import overload, register_jitable
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 Sweep = Callable[..., None]
+Sweeps = Mapping[Any, Sweep]
+"""Sweep of each dtype."""
 
 ROWS = 4
 """Rows at a time; a sweep takes a multiple of it."""
 
 
-def _compiled(function: Compiled) -> Compiled:
-    """Numba's `function`, kept on disk, without the interpreter lock."""
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+def _compiled(function: Compiled, *, cache: bool = False) -> Compiled:
+    """Numba's `function`, without the interpreter lock."""
+    options: dict[str, Any] = {"cache": cache, "nogil": True, "error_model": "numpy"}
     compiled: Compiled = njit(fastmath={"contract"}, **options)(function)
     return compiled
 
@@ -145,36 +147,51 @@ def _log2_single(t: Any) -> Any:
 
 
 @_inlined
-def _gaussian(s: Any, one: Any, a: Any, b: Any, c: Any) -> Any:
-    """2^(a s)."""
-    return _exp2(s * a)
+def _gaussian(tile: Any, numbers: Any) -> None:
+    """2^(a s) of every s."""
+    a = numbers[1]
+    for r in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            tile[r, j] = _exp2(tile[r, j] * a)
 
 
 @_inlined
-def _matern(s: Any, one: Any, a: Any, b: Any, c: Any) -> Any:
-    """(1 + b z + c z^2) 2^-z, z = sqrt(a s)."""
-    z = np.sqrt(s * a)
-    return (one + z * (b + c * z)) * _exp2(-z)
+def _matern(tile: Any, numbers: Any) -> None:
+    """(1 + b z + c z^2) 2^-z, z = sqrt(a s), of every s."""
+    one, a, b, c = numbers[0], numbers[1], numbers[2], numbers[3]
+    for r in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            z = np.sqrt(tile[r, j] * a)
+            tile[r, j] = (one + z * (b + c * z)) * _exp2(-z)
 
 
 @_inlined
-def _inverse_multiquadric(s: Any, one: Any, a: Any, b: Any, c: Any) -> Any:
-    """(1 + a s)^b."""
-    return _exp2(_log2(one + s * a) * b)
+def _inverse_multiquadric(tile: Any, numbers: Any) -> None:
+    """(1 + a s)^b of every s."""
+    one, a, b = numbers[0], numbers[1], numbers[2]
+    for r in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            tile[r, j] = _exp2(_log2(one + tile[r, j] * a) * b)
 
 
 @_inlined
-def _triangle(s: Any, one: Any, a: Any, b: Any, c: Any) -> Any:
-    """max(b, 1 - sqrt(a s)); b is 0."""
-    value = one - np.sqrt(s * a)
-    return value if value > b else b
+def _triangle(tile: Any, numbers: Any) -> None:
+    """max(0, 1 - sqrt(a s)) of every s."""
+    one, a, zero = numbers[0], numbers[1], numbers[0] - numbers[0]
+    for r in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            value = one - np.sqrt(tile[r, j] * a)
+            tile[r, j] = value if value > zero else zero
 
 
 @_inlined
-def _epanechnikov(s: Any, one: Any, a: Any, b: Any, c: Any) -> Any:
-    """max(b, 1 - a s); b is 0."""
-    value = one - s * a
-    return value if value > b else b
+def _epanechnikov(tile: Any, numbers: Any) -> None:
+    """max(0, 1 - a s) of every s."""
+    one, a, zero = numbers[0], numbers[1], numbers[0] - numbers[0]
+    for r in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            value = one - tile[r, j] * a
+            tile[r, j] = value if value > zero else zero
 
 
 @_compiled
@@ -316,17 +333,15 @@ def _flush(partial: Any, total: Any, t: int) -> None:
             partial[c, j] = 0
 
 
-def _sweep(value: Callable[..., Any]) -> Sweep:
-    """Sweep of the kernel `value` of squared distances and numbers."""
+def _sweep(values: Callable[..., Any], dtype: str) -> Sweep:
+    """Sweep of the kernel that `values` turns squared distances into, for one dtype.
 
-    @_compiled
-    def values(tile: Any, numbers: Any) -> None:
-        one, a, b, c = numbers[0], numbers[1], numbers[2], numbers[3]
-        for r in range(tile.shape[0]):
-            for j in range(tile.shape[1]):
-                tile[r, j] = value(tile[r, j], one, a, b, c)
+    Only the sweep is kept on disk, with what it calls, under a name of its own and for one
+    signature: Numba numbers the variants of one name, and processes that compile different ones at
+    the same time would overwrite each other's. `values` is a plain function, not a compiled one,
+    which would be another in every process and never be found again.
+    """
 
-    @_compiled
     def sweep(
         x: Any,
         y: Any,
@@ -348,11 +363,16 @@ def _sweep(value: Callable[..., Any]) -> Sweep:
                 if i + ROWS == x.shape[0] or (i + ROWS) % run == 0:
                     _flush(partial, total, t)
 
-    return sweep
+    sweep.__name__ = sweep.__qualname__ = f"sweep{values.__name__}_{dtype}"
+    return _compiled(sweep, cache=True)
 
 
-gaussian = _sweep(_gaussian)
-matern = _sweep(_matern)
-inverse_multiquadric = _sweep(_inverse_multiquadric)
-triangle = _sweep(_triangle)
-epanechnikov = _sweep(_epanechnikov)
+def _sweeps(values: Callable[..., Any]) -> Sweeps:
+    return {np.dtype(name): _sweep(values, name) for name in ("float32", "float64")}
+
+
+gaussian = _sweeps(_gaussian)
+matern = _sweeps(_matern)
+inverse_multiquadric = _sweeps(_inverse_multiquadric)
+triangle = _sweeps(_triangle)
+epanechnikov = _sweeps(_epanechnikov)

@@ -193,7 +193,8 @@ def _swept(
     numbers = np.array([1.0, scale, form.b, form.c, threshold], dtype=dtype)
     if product is None:
         product = np.empty((0, 0), dtype), np.empty(0, dtype), np.empty(0, dtype)
-    form.sweep(x, packed, strengths, numbers, _RUN[dtype.itemsize], total, *product)
+    x, packed, strengths = (np.ascontiguousarray(part) for part in (x, packed, strengths))
+    form.sweeps[dtype](x, packed, strengths, numbers, _RUN[dtype.itemsize], total, *product)
 
 
 def _threshold(problem: Problem, reach: float) -> float | None:

@@ -58,7 +58,7 @@ def pair_sum(
     and Epanechnikov kernels are computed by compiled loops, from the differences of coordinates or,
     for wide rows, from matrix products wherever these are as good. In float64 the relative error
     is below 1e-12 of the sum of ``|u_i| |v_j| K(x_i, y_j)``, whatever the spread, the offset and
-    the length of the kernel, as long as the values are not below 1e-300; for the triangle and the
+    the length of the kernel, as long as the values are not below 1e-295; for the triangle and the
     Epanechnikov kernel, whose digits end at the radius, of the sum of ``|u_i| |v_j|`` over pairs
     within it. In float32 the error is below `rounding_bound` times the sum of ``|u_i| |v_j|``.
 

@@ -17,6 +17,7 @@ from bigkd.kernels import (
     Matern,
     Polynomial,
     Triangle,
+    fused,
     numpy_sums,
     pair_sum,
     potential,
@@ -260,6 +261,27 @@ def test_sums__have_the_same_bits_in_every_thread(width):
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(work, range(16)))) == 1
+
+
+def test_sweeps__are_compiled_for_one_signature_under_a_name_of_their_own():
+    """Otherwise processes that compile at the same time may load each other's from disk."""
+    for dtype in ("f4", "f8"):
+        for width in (1, 2, 20):
+            for n in (1, 3, 900):
+                x, u = cloud("plain", n, width).astype(dtype), strengths("signed", n, 3)
+                potential(Gaussian(5.0), np.asfortranarray(x), x, np.asfortranarray(u))
+                pair_sum(Laplace(5.0), x, x, u[:, 0], u[:, 1])
+    kinds = (
+        fused.gaussian,
+        fused.matern,
+        fused.inverse_multiquadric,
+        fused.triangle,
+        fused.epanechnikov,
+    )
+    sweeps = [sweep for kind in kinds for sweep in kind.values()]
+    assert all(len(sweep.signatures) <= 1 for sweep in sweeps)
+    assert len(fused.gaussian[np.dtype("f4")].signatures) == 1
+    assert len({sweep.py_func.__qualname__ for sweep in sweeps}) == 10
 
 
 @pytest.mark.parametrize(
