@@ -10,15 +10,16 @@ import numpy as np
 
 from bigkd.backends import rng
 from bigkd.distance.collections import Measured
+from bigkd.distance.methods import is_wide
 from bigkd.distance.samples import count_sample
 from bigkd.distance.setting import Setting
 from bigkd.distance.sizing import count_frequencies
 from bigkd.kernels import FourierFeatures, FrequencyGrid, Gaussian, pair_sum
 from bigkd.kernels.grids import supports
 from bigkd.protocols import Rows
-from bigkd.summaries import FourierSums, MeanEmbedding
+from bigkd.summaries import FourierSums, MeanEmbedding, Reservoir
 
-Matrix: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Matrix: TypeAlias = np.ndarray[Any, Any]
 
 MOST_MODES = 2**22
 
@@ -37,6 +38,8 @@ class Costs:
         A pair of rows in float64, and each coordinate of theirs.
     wave, wave_coordinate
         A frequency of a row in float64, and each coordinate of both.
+    narrow_pair, narrow_wave
+        What share of these float32 takes.
     point
         A row of one, two and three coordinates among the modes of a grid.
     mode
@@ -45,13 +48,15 @@ class Costs:
         A row among which a sample is drawn.
     """
 
-    pair: float = 8e-10
-    pair_coordinate: float = 1e-10
-    wave: float = 1.2e-8
-    wave_coordinate: float = 4e-11
-    point: tuple[float, float, float] = (1e-7, 2e-7, 1e-6)
-    mode: float = 2e-7
-    draw: float = 5e-8
+    pair: float = 4e-10
+    pair_coordinate: float = 4e-11
+    wave: float = 4e-8
+    wave_coordinate: float = 1e-10
+    narrow_pair: float = 0.4
+    narrow_wave: float = 0.15
+    point: tuple[float, float, float] = (3e-8, 5e-8, 2e-7)
+    mode: float = 3e-7
+    draw: float = 2e-8
 
 
 class Candidate(NamedTuple):
@@ -87,10 +92,16 @@ def _short(seconds: float) -> str:
     return f"{seconds:.2g} s"
 
 
+def _pair(setting: Setting, costs: Costs) -> float:
+    """Seconds of a pair of rows."""
+    share = 1.0 if is_wide(setting) else costs.narrow_pair
+    return share * (costs.pair + setting.width * costs.pair_coordinate)
+
+
 def _exact(setting: Setting, costs: Costs) -> Candidate:
     sizes = [source.n_rows for source in setting.sources]
     pairs = sum(size * size / 2 for size in sizes) + sizes[0] * sizes[-1]
-    return Candidate("exact", pairs * (costs.pair + setting.width * costs.pair_coordinate), "")
+    return Candidate("exact", pairs * _pair(setting, costs), "")
 
 
 def _grid(setting: Setting, known: Sequence[Measured], costs: Costs) -> list[Candidate]:
@@ -112,7 +123,9 @@ def _waves(setting: Setting, costs: Costs) -> list[Candidate]:
     except ValueError:  # more than the limit
         return []
     n = sum(source.n_rows for source in setting.sources)
-    seconds = n * r * (costs.wave + setting.width * costs.wave_coordinate)
+    narrow = all(source.itemsize < 8 for source in setting.sources)
+    share = costs.narrow_wave if narrow else 1.0
+    seconds = n * r * share * (costs.wave + setting.width * costs.wave_coordinate)
     return [Candidate("rff", seconds, f" ({r} frequencies)")]
 
 
@@ -123,7 +136,7 @@ def _samples(setting: Setting, costs: Costs) -> list[Candidate]:
     if size >= min(source.n_rows for source in setting.sources):
         return []  # no better than exact
     n = sum(source.n_rows for source in setting.sources)
-    seconds = n * costs.draw + 2 * size**2 * (costs.pair + setting.width * costs.pair_coordinate)
+    seconds = n * costs.draw + 2 * size**2 * _pair(setting, costs)
     return [Candidate("coreset", seconds, f" ({size} rows of each)")]
 
 
@@ -138,6 +151,7 @@ def measure_costs(*, seed: int = 0) -> Costs:
     """
     generator = rng(seed)
     narrow, wide = generator.normal(size=(1500, 3)), generator.normal(size=(1500, 256))
+    single = narrow.astype(np.float32)
     pair = [_pairs(x) / x.shape[0] ** 2 for x in (narrow, wide)]
     wave = [_embedding(x, 256) / (x.shape[0] * 256) for x in (narrow, wide)]
     point = [_sums(generator.uniform(size=(20_000, d)), 0.2) / 20_000 for d in (1, 2, 3)]
@@ -145,13 +159,17 @@ def measure_costs(*, seed: int = 0) -> Costs:
     n_modes = FrequencyGrid.count_for(Gaussian(0.05), np.zeros(3), np.ones(3), eps=1e-3)
     pair_coordinate = max(0.0, (pair[1] - pair[0]) / 253)
     wave_coordinate = max(0.0, (wave[1] - wave[0]) / 253)
+    rows = generator.normal(size=(100_000, 3))
     return Costs(
         pair=max(pair[0] - 3 * pair_coordinate, pair[0] / 10),
         pair_coordinate=pair_coordinate,
         wave=max(wave[0] - 3 * wave_coordinate, wave[0] / 10),
         wave_coordinate=wave_coordinate,
+        narrow_pair=_pairs(single) / single.shape[0] ** 2 / pair[0],
+        narrow_wave=_embedding(single, 256) / (single.shape[0] * 256) / wave[0],
         point=(point[0], point[1], point[2]),
         mode=few / n_modes,
+        draw=_draws(rows) / rows.shape[0],
     )
 
 
@@ -185,3 +203,9 @@ def _sums(x: Matrix, sigma: float) -> float:
     grid = FrequencyGrid.for_box(Gaussian(sigma), np.zeros(d), np.ones(d), eps=1e-3)
     summary = FourierSums(grid=grid)
     return _least_seconds(lambda: summary.update(summary.init(x), _rows(x)))
+
+
+def _draws(x: Matrix) -> float:
+    summary = Reservoir(width=x.shape[1], size=1000)
+    state = summary.update(summary.init(x), _rows(x))
+    return _least_seconds(lambda: summary.update(state, _rows(x)))

@@ -30,7 +30,7 @@ def exact(setting: Setting, known: Sequence[Measured]) -> list[list[float]]:
 
     Every unordered pair of blocks is visited once.
     """
-    summary = KernelSum(kernel=setting.kernel, wide=_is_wide(setting))
+    summary = KernelSum(kernel=setting.kernel, wide=is_wide(setting))
     sums = []
     for at, (one, about) in enumerate(zip(setting.sources, known, strict=True)):
         row = []
@@ -45,10 +45,10 @@ def exact(setting: Setting, known: Sequence[Measured]) -> list[list[float]]:
 
 def rounding_of(setting: Setting) -> float:
     """Error of a kernel sum by rounding, in units of the product of norms."""
-    return _rounding(setting, np.float64 if _is_wide(setting) else np.float32)
+    return _rounding(setting, np.float64 if is_wide(setting) else np.float32)
 
 
-def _is_wide(setting: Setting) -> bool:
+def is_wide(setting: Setting) -> bool:
     """Whether pairs are computed in float64: rows that are, and where float32 may miss `eps`."""
     narrow = all(source.itemsize < 8 for source in setting.sources)
     return not narrow or 4 * _rounding(setting, np.float32) > setting.question.eps
