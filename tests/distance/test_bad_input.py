@@ -96,8 +96,8 @@ def test_kernel_distance__names_the_row_that_is_not_finite():
 
 
 def test_unknown_keywords__are_refused_with_the_nearest_one():
-    with pytest.raises(TypeError, match=r"'shceduler'\. Did you mean 'scheduler'"):
-        distance.kernel_distance(X, X, kernel=Gaussian(1.0), shceduler="sync")
+    with pytest.raises(TypeError, match=r"'scheduler_'\. Did you mean 'scheduler'"):
+        distance.kernel_distance(X, X, kernel=Gaussian(1.0), scheduler_="sync")
 
 
 def test_shapes__bring_their_own_weights():
