@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Unpack
 import numpy as np
 import xarray as xr
 
-from bigkd.distance.collections import Measured, open_collection, require_comparable
+from bigkd.distance.collections import Measured
 from bigkd.distance.estimates import Kappas, single
 from bigkd.distance.methods import (
     choose_grid,
@@ -17,11 +17,12 @@ from bigkd.distance.methods import (
     rounding_of,
     sampled_kappas,
 )
-from bigkd.distance.question import KernelChoice, Question, choose_kernel
+from bigkd.distance.opening import Given, opened
+from bigkd.distance.question import KernelChoice, Question
 from bigkd.distance.results import kernel_attrs
 from bigkd.distance.setting import Setting
 from bigkd.distance.sizing import count_frequencies
-from bigkd.engine import Options, open_session, settings_of
+from bigkd.engine import Options
 from bigkd.errors import InputError
 from bigkd.kernels import Kernel, inner_product, squared_distance
 from bigkd.kernels.grids import supports
@@ -107,23 +108,10 @@ def matrix(
         normalize=normalize,
         seed=seed,
     )
-    settings = settings_of(options)
-    sources = [
-        open_collection(data, options, name=name, weights=beside.get(name))
-        for name, data in collections.items()
-    ]
-    n_vectors = require_comparable(sources)
-    chosen, about = choose_kernel(kernel, sources, seed=seed)
-    if method == "auto":
-        method = _method_for(chosen, sources[0].width)
-    with open_session(settings) as session:
-        setting = Setting(
-            session=session,
-            sources=sources,
-            kernel=chosen,
-            question=question,
-            n_vectors=n_vectors,
-        )
+    given = {name: Given(data, beside.get(name)) for name, data in collections.items()}
+    with opened(given, kernel, question, options) as (setting, about):
+        if method == "auto":
+            method = _method_for(setting.kernel, setting.width)
         pairs = {"exact": _exact, "rff": _waves, "nufft": _grid}[method](setting)
     attrs = {
         "method": method,
@@ -134,7 +122,7 @@ def matrix(
         "eps": eps,
         "delta": delta,
         "normalize": int(normalize),
-        "nonfinite": settings.nonfinite,
+        "nonfinite": setting.session.settings.nonfinite,
         "seed": seed,
     }
     return _dataset(names, pairs, delta, attrs)

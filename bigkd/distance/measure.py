@@ -6,15 +6,16 @@ from typing import Any, NamedTuple, Unpack
 
 import xarray as xr
 
-from bigkd.distance.collections import Measured, open_collection, require_comparable
+from bigkd.distance.collections import Measured
 from bigkd.distance.costs import Costs, cheapest, wants_extents
 from bigkd.distance.estimates import Kappas
 from bigkd.distance.methods import exact_kappas, nufft_kappas, rff_kappas
-from bigkd.distance.question import KernelChoice, Method, Question, Sizing, choose_kernel
+from bigkd.distance.opening import Given, opened
+from bigkd.distance.question import KernelChoice, Method, Question, Sizing
 from bigkd.distance.results import distance_dataset, unbiased_dataset
 from bigkd.distance.samples import coreset_kappas
 from bigkd.distance.setting import Setting
-from bigkd.engine import Options, open_session, settings_of
+from bigkd.engine import Options
 from bigkd.errors import InputError
 
 _METHODS: Mapping[str, Callable[[Setting], tuple[list[Measured], Kappas]]] = {
@@ -153,8 +154,8 @@ def kernel_distance(
         normalize=normalize,
         seed=seed,
     )
-    beside = ((x_weights, x_vectors), (y_weights, y_vectors))
-    return distance_dataset(*_find(x, y, beside, kernel, question, costs, options))
+    given = {"x": Given(x, x_weights, x_vectors), "y": Given(y, y_weights, y_vectors)}
+    return distance_dataset(*_find(given, kernel, question, costs, options))
 
 
 def unbiased_mmd2(
@@ -225,8 +226,8 @@ def unbiased_mmd2(
         coreset_size=coreset_size,
         seed=seed,
     )
-    beside = ((x_weights, None), (y_weights, None))
-    found = _find(x, y, beside, kernel, question, costs, options)
+    given = {"x": Given(x, x_weights), "y": Given(y, y_weights)}
+    found = _find(given, kernel, question, costs, options)
     for name, about in zip(("x", "y"), found.known, strict=True):
         if about.squares >= 1.0 - 1e-12:
             raise InputError(
@@ -237,37 +238,19 @@ def unbiased_mmd2(
 
 
 def _find(
-    x: Any,
-    y: Any,
-    beside: tuple[tuple[Any, Any], tuple[Any, Any]],
+    collections: Mapping[str, Given],
     kernel: KernelChoice,
     question: Question,
     costs: Costs | None,
     options: Mapping[str, Any],
 ) -> _Found:
     """The kernel sums of both collections, and all that a result tells of them."""
-    settings = settings_of(options)
-    sources = [
-        open_collection(data, options, name=name, weights=weights, vectors=vectors)
-        for name, data, (weights, vectors) in zip("xy", (x, y), beside, strict=True)
-    ]
-    n_vectors = require_comparable(sources)
-    chosen, about = choose_kernel(kernel, sources, seed=question.seed)
-    with open_session(settings) as session:
-        setting = Setting(
-            session=session,
-            sources=sources,
-            kernel=chosen,
-            question=question,
-            n_vectors=n_vectors,
-        )
-        method: str = question.method
+    with opened(collections, kernel, question, options) as begun:
+        setting, method, why = begun.setting, str(question.method), "as asked"
         if method == "auto":
             if wants_extents(setting):
                 setting = replace(setting, known=setting.measured())
             best = cheapest(setting, costs or Costs())
-            method, about = best.method, {**about, "method_reason": best.why}
-        else:
-            about = {**about, "method_reason": "as asked"}
+            method, why = best.method, best.why
         measured, kappas = _METHODS[method](setting)
-    return _Found(setting, measured, kappas, about)
+    return _Found(setting, measured, kappas, {**begun.about, "method_reason": why})

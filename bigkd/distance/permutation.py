@@ -9,12 +9,13 @@ import threadpoolctl
 import xarray as xr
 
 from bigkd.backends import rng, to_host
-from bigkd.distance.collections import Measured, measured, open_collection, require_comparable
+from bigkd.distance.collections import Measured, measured
 from bigkd.distance.methods import features_of
-from bigkd.distance.question import KernelChoice, Question, choose_kernel
+from bigkd.distance.opening import Given, opened
+from bigkd.distance.question import KernelChoice, Question
 from bigkd.distance.results import collection_attrs, kernel_attrs
 from bigkd.distance.setting import Setting
-from bigkd.engine import Options, collect_rows, open_session, settings_of
+from bigkd.engine import Options, collect_rows
 from bigkd.errors import InputError
 from bigkd.protocols import Rows
 from bigkd.schema import TWO_SAMPLE, dataset
@@ -120,29 +121,12 @@ def two_sample_test(
     """
     _check(method, n_permutations, n_frequencies, n_groups, alpha)
     question = Question(n_frequencies=n_frequencies, seed=seed)
-    settings = settings_of(options)
-    sources = [
-        open_collection(data, options, name=name, weights=weights)
-        for name, data, weights in (("x", x, x_weights), ("y", y, y_weights))
-    ]
-    require_comparable(sources)
-    if any(source.vectors is not None for source in sources):
-        raise InputError(
-            "two_sample_test is of points; a shape with vectors has no permutations. Pass its "
-            "points: x['point']."
-        )
-    chosen, about = choose_kernel(kernel, sources, seed=seed)
-    n_rows = sum(source.n_rows for source in sources)
-    if method == "auto":
-        method = "exact" if n_rows <= MOST_PAIRED // 2 else "features"
-    with open_session(settings) as session:
-        setting = Setting(
-            session=session,
-            sources=sources,
-            kernel=chosen,
-            question=question,
-            n_vectors=1,
-        )
+    given = {"x": Given(x, x_weights), "y": Given(y, y_weights)}
+    with opened(given, kernel, question, options) as (setting, about):
+        _refuse_vectors(setting)
+        n_rows = sum(source.n_rows for source in setting.sources)
+        if method == "auto":
+            method = "exact" if n_rows <= MOST_PAIRED // 2 else "features"
         make = _rows_pool if method == "exact" else _groups_pool
         pool, known, more = make(setting, n_groups)
     with threadpoolctl.threadpool_limits(limits=1):
@@ -155,7 +139,7 @@ def two_sample_test(
         **collection_attrs(("x", "y"), known),
         "n_permutations": n_permutations,
         "alpha": alpha,
-        "nonfinite": settings.nonfinite,
+        "nonfinite": setting.session.settings.nonfinite,
         "seed": seed,
     }
     return dataset(TWO_SAMPLE, found, attrs=attrs)
@@ -176,6 +160,14 @@ def _check(
     for name, value, least in wholes:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
+def _refuse_vectors(setting: Setting) -> None:
+    if any(source.vectors is not None for source in setting.sources):
+        raise InputError(
+            "two_sample_test is of points; a shape with vectors has no permutations. Pass its "
+            "points: x['point']."
+        )
 
 
 def _rows_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured], dict[str, Any]]:
