@@ -13,6 +13,9 @@ from bigkd.protocols import Array
 
 _TILE_ROWS = 512
 _PHASE_ROWS = 128
+_TILE_ANGLES = 2**17
+_NARROW = 16
+_FEWEST_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +144,71 @@ class FourierFeatures:
             out[rows, r:] = xp.sin(angle)
             out[rows, :] *= scale
         return out
+
+    def weighted_sum(self, x: Array, strengths: Array) -> Array:
+        r"""Features of `x` summed over its rows, :math:`\sum_i u_i \otimes \phi(x_i)`.
+
+        Parameters
+        ----------
+        x
+            Rows, shape ``(n, d)``, any real dtype.
+        strengths
+            The u above, shape ``(n, c)``.
+
+        Returns
+        -------
+        Array
+            Shape ``(c, 2 r)``, float64.
+
+        Raises
+        ------
+        ShapeError
+            If `x` is not two-dimensional or not of width `d`.
+
+        Notes
+        -----
+        As accurate as the features themselves, which never exist: a tile of about a hundred
+        thousand angles stays in cache, its sums are added in float64.
+        """
+        xp = namespace(x)
+        check_rows("FourierFeatures", xp, x)
+        n, r = x.shape[0], self.n_frequencies
+        if x.shape[1] != self.width:
+            raise ShapeError(
+                f"FourierFeatures of width {self.width} needs rows of that width; "
+                f"got {tuple(x.shape)}."
+            )
+        dtype, on = compute_dtype(xp, x.dtype), device(x)
+        total = xp.zeros((strengths.shape[1], 2 * r), dtype=xp.float64, device=on)
+        if n == 0:
+            return total
+        centre = centre_of(xp, x, dtype)
+        phase = xp.asarray(self._phase(to_host(centre)), dtype=dtype, device=on)
+        weights, one = self._weights(xp, dtype, on), xp.ones((n, 1), dtype=dtype, device=on)
+        strengths = xp.astype(strengths, dtype, copy=False)
+        narrow = self.width <= _NARROW
+        if narrow:  # the phase goes through the product, as the weight of one more column
+            weights = xp.concat([weights, phase[None, :]], axis=0)
+        for rows in tiles(n, self._tile_rows()):
+            part = xp.astype(x[rows, :], dtype, copy=False) - centre
+            if narrow:
+                angle = xp.concat([part, one[rows, :]], axis=1) @ weights
+            else:
+                angle = part @ weights
+                angle += phase
+            own = strengths[rows, :].T
+            total[:, :r] += own @ xp.cos(angle)
+            total[:, r:] += own @ xp.sin(angle)
+        return total * math.sqrt(1.0 / r)
+
+    def sum_elements(self, n_rows: int) -> int:
+        """Elements of the temporaries of `weighted_sum` for `n_rows` rows."""
+        tile = min(n_rows, self._tile_rows())
+        return tile * (2 * self.n_frequencies + 2 * self.width + 2) + n_rows
+
+    def _tile_rows(self) -> int:
+        """Rows whose angles stay in cache; more of wide rows, whose product takes the time."""
+        return max(_FEWEST_ROWS, _TILE_ANGLES // self.n_frequencies, min(512, 4 * self.width))
 
     def _weights(self, xp: Any, dtype: Any, on: Any) -> Array:
         """Frequencies as ``(d, r)`` in `dtype` on the device `on`; cast once."""

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from bigkd.backends import device, namespace
+from bigkd.kernels import FourierFeatures
 from bigkd.protocols import Array, FeatureMap, Footprint, Rows
 from bigkd.summaries.compose import tiles
 from bigkd.summaries.grouped import group_of
 
 _TILE_ELEMENTS = 2**22
+_TILE_ROWS = 16_384
 
 
 def mass_of(rows: Rows) -> Array:
@@ -53,9 +55,8 @@ class MeanEmbedding:
 
     Notes
     -----
-    Features are computed in the precision of the rows, for a tile of about 4 million elements at a
-    time, and summed over the tile by a matrix product with strengths in that precision, unless rows
-    carry none: the sums of tiles are added in float64.
+    Features and strengths are in the precision of the rows, the sums of tiles are added in float64.
+    Fourier features are summed as they are made, see `FourierFeatures.weighted_sum`.
     """
 
     features: FeatureMap
@@ -77,12 +78,11 @@ class MeanEmbedding:
     def update(self, state: MeanEmbeddingState, rows: Rows) -> MeanEmbeddingState:
         """State after `rows`, too; adds into the memory of `state`."""
         for tile in tiles(rows, self._tile_rows()):
-            features, strengths = self.features(tile.values), strengths_of(tile)
-            weights = strengths[:, 0] if tile.vectors is None else mass_of(tile)
+            parts = mass_of(tile), strengths_of(tile), tile.values
             if self._grouped:
-                self._add_groups(state, tile.index, (weights, strengths, features))
+                self._add_groups(state, tile.index, parts)
             else:
-                self._add(state, 0, weights, strengths, features)
+                self._add(state, 0, *parts)
         return state
 
     @property
@@ -102,21 +102,25 @@ class MeanEmbedding:
         for at in range(self.n_groups):
             members, start = order[start : int(ends[at])], int(ends[at])
             if members.shape[0]:
-                weights, strengths, features = (xp.take(part, members, axis=0) for part in parts)
-                self._add(state, at, weights, strengths, features)
+                mass, strengths, values = (xp.take(part, members, axis=0) for part in parts)
+                self._add(state, at, mass, strengths, values)
 
     def _add(
-        self,
-        state: MeanEmbeddingState,
-        group: int,
-        weights: Array,
-        strengths: Array,
-        features: Array,
+        self, state: MeanEmbeddingState, group: int, mass: Array, strengths: Array, values: Array
     ) -> None:
-        xp = namespace(features)
-        state.weight[group] += xp.sum(weights, dtype=xp.float64)
-        product = xp.astype(strengths, features.dtype).T @ features
-        state.total[group, ...] += product
+        state.weight[group] += namespace(mass).sum(mass)
+        state.total[group, ...] += self._sum(values, strengths)
+
+    def _sum(self, values: Array, strengths: Array) -> Array:
+        """Sum of the features of rows times their strengths, shape ``(n_vectors, n_features)``."""
+        if isinstance(self.features, FourierFeatures):
+            return self.features.weighted_sum(values, strengths)
+        xp, total, n_rows = namespace(values), 0.0, values.shape[0]
+        for start in range(0, n_rows, self._feature_rows()):
+            rows = slice(start, min(start + self._feature_rows(), n_rows))
+            features = self.features(values[rows, :])
+            total = total + xp.astype(strengths[rows, :], features.dtype).T @ features
+        return total
 
     def merge(self, left: MeanEmbeddingState, right: MeanEmbeddingState) -> MeanEmbeddingState:
         """State of both sets of rows; exact up to float64 rounding."""
@@ -127,17 +131,25 @@ class MeanEmbedding:
         return state
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """The sums, and a tile of features."""
-        itemsize = max(4, itemsize)
-        n_tile = min(n_rows, self._tile_rows())
+        """The sums, a tile of features or angles, and copies of rows that are dealt to groups."""
+        itemsize, n_tile = max(4, itemsize), min(n_rows, self._tile_rows())
         n_features, width = self.features.n_features, self.features.width
-        wide = 2 * n_features if self._grouped else n_features
-        tile = (n_tile * (wide + 4 * self.n_vectors) + 1024 * (n_features + width)) * itemsize
+        if isinstance(self.features, FourierFeatures):
+            made = self.features.sum_elements(n_tile)
+        else:
+            made = min(n_tile, self._feature_rows()) * n_features
+        copied = width * n_tile  # whole numbers, while their mean is taken
+        if self._grouped:
+            copied += (width + self.n_vectors + 4) * n_tile
+        sums = 8 * n_features * (2 * self.n_vectors + 1)
         return Footprint(
             state=8 * self.n_groups * (self.n_vectors * n_features + 1),
-            scratch=tile + 24 * self.n_vectors * n_features,
+            scratch=(made + copied) * itemsize + (16 + 16 * self.n_vectors) * n_tile + sums,
             row_cost=n_features * width // 2 + n_features * (12 + self.n_vectors),
         )
 
     def _tile_rows(self) -> int:
-        return max(256, min(16_384, _TILE_ELEMENTS // max(1, self.features.n_features)))
+        return max(512, min(_TILE_ROWS, _TILE_ELEMENTS // (2 * self.features.width)))
+
+    def _feature_rows(self) -> int:
+        return max(64, _TILE_ELEMENTS // max(1, self.features.n_features))

@@ -19,10 +19,12 @@ import threadpoolctl
 
 from bigkd import distance
 from bigkd.backends import rng
-from bigkd.io import Source
+from bigkd.engine import Settings, open_session
+from bigkd.io import Source, open_rows
 from bigkd.io.sources import even_bounds
-from bigkd.kernels import Gaussian, pair_sum
-from tests.benchmarks.measure import FULL, Line, Sizes
+from bigkd.kernels import FourierFeatures, Gaussian, pair_sum
+from bigkd.summaries import MeanEmbedding
+from tests.benchmarks.measure import FULL, Line, Sizes, mixture, seconds
 
 ROOT = Path(__file__).parents[2]
 METHODS: dict[str, dict[str, Any]] = {
@@ -155,6 +157,40 @@ def streams(sizes: Sizes) -> list[Line]:
                 goal="1.05",
             ),
         ]
+    return lines
+
+
+def rff_pass(sizes: Sizes) -> list[Line]:
+    """The pass of random features beside NumPy's product, sine and cosine of the same rows."""
+    lines, r = [], max(4, sizes.r // 2)
+    for width in (3, sizes.width):
+        rows = mixture(sizes.rows // 2, width, range(20), seed=0)
+        frequencies = kernel_of(width).frequencies(r, width)
+        summary = MeanEmbedding(features=FourierFeatures(frequencies))
+        weights = frequencies.T.astype(rows.dtype)
+
+        def through(rows=rows, summary=summary) -> Any:
+            with open_session(Settings(scheduler="sync")) as session:
+                source = open_rows(rows, name="rows")
+                return session.reduce(summary, source, label="benchmark")
+
+        def bare(rows=rows, weights=weights) -> Any:
+            total = np.zeros(2 * r)
+            for start in range(0, rows.shape[0], 512):
+                angle = rows[start : start + 512] @ weights
+                total[:r] += np.cos(angle).sum(axis=0)
+                total[r:] += np.sin(angle).sum(axis=0)
+            return total
+
+        took = seconds({"pass": through, "bare": bare}, sizes.turns)
+        lines.append(
+            Line(
+                name=f"pass of {r} frequencies / product, cos, sin, sum; d = {width}",
+                value=took["pass"],
+                against=took["bare"],
+                goal="<= 1.18",
+            )
+        )
     return lines
 
 

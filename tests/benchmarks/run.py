@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks.coresets import coreset_accuracy, coreset_passes
-from tests.benchmarks.distances import distances, streams
+from tests.benchmarks.distances import distances, rff_pass, streams
 from tests.benchmarks.kernel_sums import kernel_kinds, kernel_sums
 from tests.benchmarks.measure import BLAS_SETTINGS, FULL, TINY, Line, machine
 from tests.benchmarks.nufft import nufft, nufft_accuracy
@@ -32,7 +32,7 @@ MEASURES = {
     for function in (
         finc_pass, engine, naive, lanczos, ken, choice, comparisons, accuracy,
         nufft, nufft_accuracy, kernel_sums, kernel_kinds,
-        distances, streams, coreset_accuracy, coreset_passes,
+        distances, streams, rff_pass, coreset_accuracy, coreset_passes,
     )
 }  # fmt: skip
 

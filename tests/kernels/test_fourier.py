@@ -166,3 +166,32 @@ def test_features__refuse_rows_of_other_shapes(put, shape):
 def test_features__refuse_complex_rows():
     with pytest.raises(InputError, match="real rows; got complex128"):
         FourierFeatures(np.ones((5, 3)))(np.ones((2, 3), complex))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+@pytest.mark.parametrize("n", [0, 1, 700])
+def test_weighted_sum__is_the_sum_of_features(n, dtype, put):
+    generator = np.random.default_rng(n)
+    x = generator.uniform(0, 9, (n, 5)).astype(dtype)
+    u = generator.normal(size=(n, 2))
+    features = FourierFeatures(Gaussian(3.0).frequencies(300, 5))
+    found = to_host(features.weighted_sum(put(x), put(u)))
+    expected = u.T @ to_host(features(put(x))).astype("f8")
+    np.testing.assert_allclose(found, expected, atol=1e-10 if dtype == "float64" else 1e-4)
+    assert found.dtype == np.float64
+
+
+def test_weighted_sum__keeps_its_digits_far_from_the_origin():
+    generator = np.random.default_rng(0)
+    x = (generator.normal(size=(5000, 3)) + 1e5).astype("f4")
+    features = FourierFeatures(Gaussian(2.0).frequencies(50, 3))
+    found = features.weighted_sum(x, np.ones((5000, 1)))[0]
+    angle = x.astype("f8") @ features.frequencies.T
+    expected = np.concatenate([np.cos(angle).sum(axis=0), np.sin(angle).sum(axis=0)]) / 50**0.5
+    np.testing.assert_allclose(found, expected, atol=5000 * 2e-6)
+
+
+def test_weighted_sum__refuses_rows_of_another_width():
+    features = FourierFeatures(np.ones((4, 3)))
+    with pytest.raises(ShapeError, match="width 3"):
+        features.weighted_sum(np.ones((2, 2)), np.ones((2, 1)))
