@@ -13,6 +13,7 @@ from bigkd.io import Source
 from bigkd.summaries import ExtentState
 
 SHAPE_KIND = "shape"
+_LEAST_MASS = 1e-150
 
 
 class Measured(NamedTuple):
@@ -52,6 +53,11 @@ def measured(source: Source, reduced: Reduced, extent: ExtentState, *, normalize
             f"positive total."
         )
     scale = float(host.mass) if normalize else 1.0
+    if not _LEAST_MASS < float(host.absolute) < 1.0 / _LEAST_MASS:
+        raise DataError(
+            f"{source.name}: its weights sum to {float(host.absolute):g}, whose square leaves the "
+            f"range of float64. Divide them by their largest."
+        )
     return Measured(
         n=int(host.count),
         n_dropped=int(reduced.tally.dropped),

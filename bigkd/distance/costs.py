@@ -10,18 +10,18 @@ import numpy as np
 
 from bigkd.backends import rng
 from bigkd.distance.collections import Measured
-from bigkd.distance.methods import is_wide
+from bigkd.distance.methods import LEAST_GRID_EPS, bounding_box, is_wide
 from bigkd.distance.samples import count_sample
 from bigkd.distance.setting import Setting
 from bigkd.distance.sizing import count_frequencies
+from bigkd.errors import InputError
 from bigkd.kernels import FourierFeatures, FrequencyGrid, Gaussian, pair_sum
+from bigkd.kernels._lattice import MOST_MODES
 from bigkd.kernels.grids import supports
 from bigkd.protocols import Rows
 from bigkd.summaries import FourierSums, MeanEmbedding, Reservoir
 
 Matrix: TypeAlias = np.ndarray[Any, Any]
-
-MOST_MODES = 2**22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +105,10 @@ def _exact(setting: Setting, costs: Costs) -> Candidate:
 
 
 def _grid(setting: Setting, known: Sequence[Measured], costs: Costs) -> list[Candidate]:
-    lower = np.min([about.lower for about in known], axis=0)
-    upper = np.max([about.upper for about in known], axis=0)
+    lower, upper = bounding_box(known)
     eps = min(0.5, setting.question.eps / 4)
+    if eps < LEAST_GRID_EPS:
+        return []
     n_modes = FrequencyGrid.count_for(setting.kernel, lower, upper, eps=eps)
     if n_modes > MOST_MODES:
         return []
@@ -120,7 +121,7 @@ def _grid(setting: Setting, known: Sequence[Measured], costs: Costs) -> list[Can
 def _waves(setting: Setting, costs: Costs) -> list[Candidate]:
     try:
         r, _ = count_frequencies(setting)
-    except ValueError:  # more than the limit
+    except InputError:  # more than the limit
         return []
     n = sum(source.n_rows for source in setting.sources)
     narrow = all(source.itemsize < 8 for source in setting.sources)
@@ -130,7 +131,8 @@ def _waves(setting: Setting, costs: Costs) -> list[Candidate]:
 
 
 def _samples(setting: Setting, costs: Costs) -> list[Candidate]:
-    if any(source.vectors is not None for source in setting.sources):
+    signed = not setting.question.normalize
+    if signed or any(source.vectors is not None for source in setting.sources):
         return []
     size = count_sample(setting)
     if size >= min(source.n_rows for source in setting.sources):

@@ -43,6 +43,8 @@ class Kappas:
         Bound of the error of each sum, in units of the product of both norms.
     slack
         Bound of the distance of the embedding of each collection from the one that was used.
+    surplus
+        By how much xx and yy of what was used are larger on average than those of the collections.
     kind
         What the bounds are: of rounding only, certain, or broken with probability `delta`.
     attrs
@@ -55,6 +57,7 @@ class Kappas:
     difference: Vector
     error: float = 0.0
     slack: tuple[float, float] = (0.0, 0.0)
+    surplus: tuple[float, float] = (0.0, 0.0)
     kind: Kind
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,9 +84,8 @@ class Kappas:
     def unbiased(self, x: Measured, y: Measured, *, delta: float) -> Answer:
         """The U-statistic: sums without the diagonal, over pairs of different rows."""
         shares = [1.0 / (1.0 - one.squares) for one in (x, y)]
-        values = (
-            shares[0] * (self.xx - x.diagonal) + shares[1] * (self.yy - y.diagonal) - 2.0 * self.xy
-        )
+        own = (self.xx - self.surplus[0] - x.diagonal, self.yy - self.surplus[1] - y.diagonal)
+        values = shares[0] * own[0] + shares[1] * own[1] - 2.0 * self.xy
         value = float(np.mean(values))
         if self.is_sampled:
             least = -shares[0] * x.diagonal - shares[1] * y.diagonal - 2.0 * x.norm * y.norm
@@ -96,6 +98,7 @@ class Kappas:
         one, other = self.slack
         reach = shares[0] * (self.error * x.norm**2 + one * (2 * x.norm + one))
         reach += shares[1] * (self.error * y.norm**2 + other * (2 * y.norm + other))
+        reach += sum(s * abs(more) for s, more in zip(shares, self.surplus, strict=True))
         cross = one * y.norm + other * x.norm + one * other
         reach += 2.0 * (self.error * x.norm * y.norm + cross)
         return Answer(value, value - reach, value + reach, math.nan)

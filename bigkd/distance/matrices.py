@@ -1,6 +1,7 @@
 """`matrix`: the distances of many collections from one another, in one pass over each."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -9,6 +10,8 @@ import xarray as xr
 from bigkd.distance.collections import Measured
 from bigkd.distance.estimates import Kappas, single
 from bigkd.distance.methods import (
+    LEAST_GRID_EPS,
+    bounding_box,
     choose_grid,
     embedded,
     exact,
@@ -24,7 +27,8 @@ from bigkd.distance.setting import Setting
 from bigkd.distance.sizing import count_frequencies
 from bigkd.engine import Options
 from bigkd.errors import InputError
-from bigkd.kernels import Kernel, inner_product, squared_distance
+from bigkd.kernels import FrequencyGrid, inner_product, squared_distance
+from bigkd.kernels._lattice import MOST_MODES
 from bigkd.kernels.grids import supports
 from bigkd.schema import DISTANCES, dataset
 
@@ -98,26 +102,34 @@ def matrix(
     >>> found["distance"].sel(x="a").values.round(3)
     array([0.   , 0.   , 1.414])
     """
+    for what, given in (("collections", collections), ("weights", weights or {})):
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"{what} must be a mapping by name, such as {{'a': a, 'b': b}}; got "
+                f"{type(given).__name__}."
+            )
     names = list(collections)
     beside = dict(weights or {})
     _check(names, beside, method)
     question = Question(
         eps=eps,
         delta=delta,
-        n_frequencies=n_frequencies or 2_000,
+        n_frequencies=2_000 if n_frequencies is None else n_frequencies,
         normalize=normalize,
         seed=seed,
     )
-    given = {name: Given(data, beside.get(name)) for name, data in collections.items()}
-    with opened(given, kernel, question, options) as (setting, about):
+    opening = {name: Given(data, beside.get(name)) for name, data in collections.items()}
+    with opened(opening, kernel, question, options) as (setting, about):
+        known = setting
         if method == "auto":
-            method = _method_for(setting.kernel, setting.width)
-        pairs = {"exact": _exact, "rff": _waves, "nufft": _grid}[method](setting)
+            known, method = _with_method(setting)
+        pairs = {"exact": _exact, "rff": _waves, "nufft": _grid}[method](known)
     attrs = {
         "method": method,
         **pairs.attrs,
         **about,
         **kernel_attrs(setting),
+        "W": max(about.total for about in pairs.known),
         "promise_kind": next(iter(pairs.kappas.values())).kind,
         "eps": eps,
         "delta": delta,
@@ -128,7 +140,7 @@ def matrix(
     return _dataset(names, pairs, delta, attrs)
 
 
-def _check(names: list[str], weights: Mapping[str, Any], method: str) -> None:
+def _check(names: list[str], weights: Mapping[str, Any], method: object) -> None:
     if len(names) < 2:
         raise InputError(f"collections must be two or more, by name; got {len(names)}.")
     unknown = [name for name in weights if name not in names]
@@ -138,10 +150,17 @@ def _check(names: list[str], weights: Mapping[str, Any], method: str) -> None:
         raise InputError(f"method must be 'auto', 'exact', 'rff' or 'nufft'; got {method!r}.")
 
 
-def _method_for(kernel: Kernel, width: int) -> Literal["exact", "rff", "nufft"]:
-    if supports(kernel, width):
-        return "nufft"
-    return "rff" if kernel.has_spectrum else "exact"
+def _with_method(setting: Setting) -> tuple[Setting, Literal["exact", "rff", "nufft"]]:
+    """The method, and what was found out to choose it."""
+    if supports(setting.kernel, setting.width):
+        setting = replace(setting, known=setting.measured())
+        lower, upper = bounding_box(setting.measured())
+        eps = min(0.5, setting.question.eps / 4)
+        if eps >= LEAST_GRID_EPS:
+            n_modes = FrequencyGrid.count_for(setting.kernel, lower, upper, eps=eps)
+            if n_modes <= MOST_MODES:
+                return setting, "nufft"
+    return setting, "rff" if setting.kernel.has_spectrum else "exact"
 
 
 def _places(n: int) -> list[tuple[int, int]]:

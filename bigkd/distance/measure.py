@@ -247,6 +247,8 @@ def _find(
     """The kernel sums of both collections, and all that a result tells of them."""
     with opened(collections, kernel, question, options) as begun:
         setting, method, why = begun.setting, str(question.method), "as asked"
+        if costs is not None and not isinstance(costs, Costs):
+            raise InputError(f"costs must be those of measure_costs(); got {type(costs).__name__}.")
         if method == "auto":
             if wants_extents(setting):
                 setting = replace(setting, known=setting.measured())

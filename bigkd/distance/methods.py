@@ -1,5 +1,6 @@
 """The methods: each makes the three kernel sums of two collections, and says how far they err."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from bigkd.protocols import Array
 from bigkd.summaries import FourierSums, KernelSum, MeanEmbedding
 
 _CHEAP_MODES = 2**15
+LEAST_GRID_EPS = 1e-13
 _ACCURACIES = (1e-10, 1e-8, 1e-6, 1e-4)
 
 
@@ -57,6 +59,8 @@ def is_wide(setting: Setting) -> bool:
 def _rounding(setting: Setting, dtype: Any) -> float:
     if setting.kernel.maximum == 1.0:
         return float(rounding_bound(setting.kernel, dtype, setting.width))
+    if not setting.kernel.is_positive_definite(setting.width):
+        return math.inf  # values between rows may be larger than sqrt(K(x, x) K(y, y))
     # Sums of products of coordinates, and their powers.
     return 16 * (setting.width + 8) * float(np.finfo(dtype).eps)
 
@@ -131,6 +135,12 @@ def nufft_kappas(setting: Setting) -> tuple[list[Measured], Kappas]:
     )
 
 
+def bounding_box(known: Sequence[Measured]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Least and largest coordinates of all collections."""
+    lower = np.min([about.lower for about in known], axis=0)
+    return lower, np.max([about.upper for about in known], axis=0)
+
+
 def choose_grid(setting: Setting, known: Sequence[Measured]) -> FrequencyGrid:
     """The grid on the box of all collections: more accurate than asked for where that is cheap.
 
@@ -139,9 +149,13 @@ def choose_grid(setting: Setting, known: Sequence[Measured]) -> FrequencyGrid:
     InputError
         If there is none.
     """
-    lower = np.min([about.lower for about in known], axis=0)
-    upper = np.max([about.upper for about in known], axis=0)
+    lower, upper = bounding_box(known)
     needed = min(0.5, setting.question.eps / 4)
+    if needed < LEAST_GRID_EPS:
+        raise InputError(
+            f"method='nufft' needs eps of at least {4 * LEAST_GRID_EPS:g}; got "
+            f"{setting.question.eps:g}. Pass method='exact'."
+        )
     for eps in [accuracy for accuracy in _ACCURACIES if accuracy < needed]:
         if FrequencyGrid.count_for(setting.kernel, lower, upper, eps=eps) <= _CHEAP_MODES:
             try:

@@ -16,7 +16,7 @@ from bigkd.distance.question import KernelChoice, Question
 from bigkd.distance.results import collection_attrs, kernel_attrs
 from bigkd.distance.setting import Setting
 from bigkd.engine import Options, collect_rows
-from bigkd.errors import InputError
+from bigkd.errors import DataError, InputError
 from bigkd.protocols import Rows
 from bigkd.schema import TWO_SAMPLE, dataset
 from bigkd.summaries import Extent, Joined, MeanEmbedding
@@ -33,6 +33,7 @@ class _Pool(NamedTuple):
     """What is permuted: rows, or groups of them."""
 
     weight: Matrix  # (N,)
+    scale: float  # rounding of the squares is far below 1e-13 of it
     n_first: int  # how many belong to x
     squared: Callable[[Matrix], Matrix]  # squared norm of sums, for coefficients (N, k)
 
@@ -65,7 +66,7 @@ def two_sample_test(
     method
         ``"exact"`` permutes rows and needs every pair of them: up to 4000 rows together.
         ``"features"`` permutes the mean features of random groups of rows: one pass, any n.
-        ``"auto"``: exact up to 2000 rows together.
+        ``"auto"``: exact up to 2000 rows together, if they carry no weights.
     n_permutations
         Random permutations; the smallest p-value is ``1 / (n_permutations + 1)``.
     n_frequencies
@@ -103,6 +104,12 @@ def two_sample_test(
     many of its groups are left out that no more than `n_groups` remain; the smaller one decides the
     power. Rows that depend on each other, such as frames of a film, make p-values too small.
 
+    With weights the question is whether the weighted distributions are equal. Groups are then sized
+    by the effective number of rows, ``(sum w)^2 / sum w^2``, which takes one more pass, and the
+    p-value is approximate: with a few weights far above all others it can be half of what it should
+    be. ``"exact"`` exchanges rows together with their weights, which is right only if both
+    collections got their weights in the same way.
+
     Cost of a row: ``d r`` multiply-adds, r sines and cosines. Memory of a task: ``16 r n_groups``
     bytes.
 
@@ -125,8 +132,10 @@ def two_sample_test(
     with opened(given, kernel, question, options) as (setting, about):
         _refuse_vectors(setting)
         n_rows = sum(source.n_rows for source in setting.sources)
+        weighted = any(source.weights is not None for source in setting.sources)
         if method == "auto":
-            method = "exact" if n_rows <= MOST_PAIRED // 2 else "features"
+            few = n_rows <= MOST_PAIRED // 2
+            method = "exact" if few and not weighted else "features"
         make = _rows_pool if method == "exact" else _groups_pool
         pool, known, more = make(setting, n_groups)
     with threadpoolctl.threadpool_limits(limits=1):
@@ -191,7 +200,8 @@ def _rows_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured], 
         own = coefficients * weight[:, None]
         return np.asarray(np.sum(own * (gram @ own), axis=0))
 
-    return _Pool(weight, parts[0].values.shape[0], squared), known, {}
+    scale = 4.0 * float(np.abs(gram).max())
+    return _Pool(weight, scale, parts[0].values.shape[0], squared), known, {}
 
 
 def _weights(rows: Rows) -> Matrix:
@@ -203,7 +213,8 @@ def _weights(rows: Rows) -> Matrix:
 def _groups_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured], dict[str, Any]]:
     """Random groups of rows, and the sums of their features."""
     features = features_of(setting, int(setting.question.n_frequencies or 0))
-    dealt = _deal([source.n_rows for source in setting.sources], n_groups)
+    sizes = _effective_sizes(setting)
+    dealt = _deal(sizes, n_groups)
     extent = Extent(width=setting.width, kernel=setting.kernel)
     known, sums, weights = [], [], []
     for number, (source, (kept, of)) in enumerate(zip(setting.sources, dealt, strict=True)):
@@ -213,8 +224,9 @@ def _groups_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured]
         label = f"groups of {source.name}"
         reduced = setting.session.reduce(summary, source, label=label)
         known.append(measured(source, reduced, reduced.state[0], normalize=True))
-        weights.append(to_host(reduced.state[1].weight))
-        sums.append(to_host(reduced.state[1].total)[:, 0, :])
+        unit = sizes[number] / known[number].mass
+        weights.append(unit * to_host(reduced.state[1].weight))
+        sums.append(unit * to_host(reduced.state[1].total)[:, 0, :])
     features_by_group = np.concatenate(sums)
 
     def squared(coefficients: Matrix) -> Matrix:
@@ -223,14 +235,23 @@ def _groups_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured]
     attrs: dict[str, Any] = {"n_frequencies": features.n_frequencies}
     for source, (kept, of) in zip(setting.sources, dealt, strict=True):
         attrs |= {f"n_groups_{source.name}": kept, f"n_groups_left_out_{source.name}": of - kept}
-    return _Pool(np.concatenate(weights), dealt[0][0], squared), known, attrs
+    return _Pool(np.concatenate(weights), 4.0, dealt[0][0], squared), known, attrs
 
 
-def _deal(sizes: list[int], n_groups: int) -> list[tuple[int, int]]:
+def _effective_sizes(setting: Setting) -> list[float]:
+    """Rows of each collection; of weighted or dropped ones as many as would scatter as much."""
+    weighted = any(source.weights is not None for source in setting.sources)
+    if not weighted and setting.session.settings.nonfinite == "raise":
+        return [float(source.n_rows) for source in setting.sources]
+    return [1.0 / about.squares for about in setting.measured()]
+
+
+def _deal(sizes: list[float], n_groups: int) -> list[tuple[int, int]]:
     """Groups kept and dealt of each collection, so that all have about as many rows."""
-    n_groups = min(n_groups, sum(sizes))
+    n_groups = min(n_groups, max(2, round(sum(sizes))))
     smaller = min(sizes)
-    own = max(round(n_groups * smaller / sum(sizes)), min(_FEWEST_GROUPS, smaller))
+    few = min(_FEWEST_GROUPS, round(smaller))
+    own = max(round(n_groups * smaller / sum(sizes)), few, 1)
     rows = smaller / own
     dealt = [max(1, round(size / rows)) for size in sizes]
     return [(min(of, max(own, n_groups - own)), of) for of in dealt]
@@ -245,8 +266,14 @@ def _permuted(pool: _Pool, n_permutations: int, alpha: float, seed: int) -> dict
         count = min(_BATCH, n_permutations - start)
         orders = generator.permuted(np.tile(np.arange(n)[:, None], count), axis=0)
         null[start : start + count] = _statistics(pool, orders)
+    if not (math.isfinite(observed) and np.isfinite(null).all()):
+        raise DataError(
+            "the statistic is not finite: kernel values or weighted features overflow. Divide rows "
+            "and weights by their largest."
+        )
     # Sums in another order may differ in the last digits: ties count as reached.
-    reached = np.count_nonzero(null >= observed * (1.0 - 1e-9))
+    slack = 1e-9 * abs(observed) + 1e-13 * pool.scale
+    reached = np.count_nonzero(null >= observed - slack)
     p_value = (1 + reached) / (1 + n_permutations)
     rank = math.ceil((1.0 - alpha) * (n_permutations + 1)) - 1
     return {

@@ -35,10 +35,15 @@ class Question:
 
     def __post_init__(self) -> None:
         for name, allowed in (("method", METHODS), ("sizing", SIZINGS)):
-            if getattr(self, name) not in allowed:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in allowed:
                 raise InputError(
                     f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}."
                 )
+        if not isinstance(self.normalize, bool | np.bool_):
+            raise InputError(f"normalize must be True or False; got {self.normalize!r}.")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
         if not (_is_real(self.eps) and 0 < self.eps < math.inf):
             raise InputError(f"eps must be finite and positive; got {self.eps!r}.")
         if not (_is_real(self.delta) and 0 < self.delta < 1):
@@ -65,7 +70,7 @@ def choose_kernel(
     """
     if isinstance(kernel, Kernel):
         return kernel, {}
-    if kernel != "median":
+    if not isinstance(kernel, str) or kernel != "median":
         raise InputError(
             f"kernel must be a kernel such as bigkd.kernels.Gaussian(2.0), or 'median' for a "
             f"Gaussian of the median distance; got {kernel!r}."

@@ -11,6 +11,7 @@ import xarray as xr
 from bigkd.distance.collections import Measured
 from bigkd.distance.estimates import Answer, Kappas
 from bigkd.distance.setting import Setting
+from bigkd.errors import DataError
 from bigkd.schema import DISTANCE, UNBIASED, dataset
 
 
@@ -71,6 +72,11 @@ def collection_attrs(names: Sequence[str], known: Sequence[Measured]) -> dict[st
 
 
 def _distance_of(answer: Answer) -> dict[str, Any]:
+    if not math.isfinite(answer.value):
+        raise DataError(
+            f"the squared distance is {answer.value}: kernel values or weights overflow. Divide "
+            f"rows and weights by their largest."
+        )
     size = abs(answer.value)
     return {
         "distance": math.sqrt(max(answer.value, 0.0)),

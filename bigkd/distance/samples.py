@@ -19,6 +19,7 @@ from bigkd.linalg import independent_draws
 from bigkd.summaries import Reservoir, ReservoirState
 
 _STREAM = 0x64726177  # keeps these numbers apart from other uses of a seed
+_LEAST_ERROR = 1e-7  # samples for less than this are larger than any collection
 
 
 def coreset_kappas(setting: Setting) -> tuple[list[Measured], Kappas]:
@@ -35,12 +36,17 @@ def coreset_kappas(setting: Setting) -> tuple[list[Measured], Kappas]:
         slack.append(share and sample_promise(size, setting.question.delta / 2) * about.total)
     known = [about for about, _ in found]
     (xx, xy), (yy,) = exact(replace(setting, sources=samples), known)
+    surplus = [
+        _surplus(own, size, about, weighted=source.weights is not None) if share else 0.0
+        for own, about, source, share in zip((xx, yy), known, setting.sources, slack, strict=True)
+    ]
     return known, single(
         xx,
         yy,
         xy,
         error=rounding_of(setting),
         slack=(slack[0], slack[1]),
+        surplus=(surplus[0], surplus[1]),
         kind="probabilistic",
         attrs={"method": "coreset", "coreset_size": size},
     )
@@ -76,9 +82,28 @@ def count_sample(setting: Setting) -> int:
     largest = max(source.n_rows for source in setting.sources)
     if question.coreset_size is not None:
         return min(int(question.coreset_size), largest)
-    squared = float(np.mean(pilot_values(setting))) if setting.kernel.has_spectrum else 2.0
+    judged = setting.kernel.has_spectrum and question.normalize
+    squared = float(np.mean(pilot_values(setting))) if judged else 4.0
     error = math.sqrt(squared + question.eps) - math.sqrt(squared)
-    return min(size_for_sample(error / 2, question.delta / 2), largest)
+    if error < _LEAST_ERROR:
+        return largest
+    # The distance of the samples is above that of the whole: a fifth is left for it.
+    return min(size_for_sample(0.4 * error, question.delta / 2), largest)
+
+
+def _surplus(own: float, size: int, about: Measured, *, weighted: bool) -> float:
+    """How much larger the kernel sum of a sample with itself is than that of all, on average.
+
+    Of its pairs one in `size` is of a row with itself; those of weighted draws are independent, the
+    others are of different rows.
+    """
+    if size < 2:
+        return 0.0
+    square = about.total**2
+    apart = (own - square / size) / (1.0 - 1.0 / size)
+    if not weighted:
+        apart = square / about.n + (1.0 - 1.0 / about.n) * apart
+    return own - apart
 
 
 def _drawn(

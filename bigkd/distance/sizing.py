@@ -1,11 +1,12 @@
 """How many random frequencies an error needs."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from bigkd.backends import rng
-from bigkd.distance.question import SAMPLE_ROWS
+from bigkd.distance.question import SAMPLE_ROWS, Question
 from bigkd.distance.setting import Setting, characteristic
 from bigkd.errors import InputError
 from bigkd.io import sample
@@ -22,6 +23,7 @@ from bigkd.summaries import MeanEmbedding
 _STREAM = 0x64697374  # keeps these numbers apart from other uses of a seed
 _PILOT_FREQUENCIES = 500
 MOST_FREQUENCIES = 2_000_000
+_LEAST_EPS = 1e-6  # what no number of frequencies within the limit can promise
 
 
 def count_frequencies(setting: Setting) -> tuple[int, dict[str, Any]]:
@@ -39,19 +41,29 @@ def count_frequencies(setting: Setting) -> tuple[int, dict[str, Any]]:
             f"method='exact'."
         )
     if question.n_frequencies is not None:
+        _refuse_many(int(question.n_frequencies), question)
         return int(question.n_frequencies), {"sizing": "given"}
+    if question.eps < _LEAST_EPS:
+        _refuse_many(math.inf, question)
     count = {
         "pilot": _by_pilot,
         "value": _by_value,
         "points": _by_points,
         "domain": _by_domain,
     }[question.sizing](setting)
+    _refuse_many(count, question)
+    return max(count, 2), {"sizing": question.sizing}
+
+
+def _refuse_many(count: float, question: Question) -> None:
     if count > MOST_FREQUENCIES:
+        given = question.n_frequencies is not None
+        need = f"n_frequencies={count}" if given else f"eps={question.eps:g}"
         raise InputError(
-            f"eps={question.eps:g} needs {count} random frequencies (sizing={question.sizing!r}); "
-            f"the limit is {MOST_FREQUENCIES}. Pass a larger eps, n_frequencies, or another method."
+            f"{need} is more than a pass should take: {count:g} random frequencies "
+            f"(sizing={question.sizing!r}), where the limit is {MOST_FREQUENCIES}. Pass a larger "
+            f"eps, fewer n_frequencies, or another method."
         )
-    return count, {"sizing": question.sizing}
 
 
 def _by_value(setting: Setting) -> int:
@@ -64,6 +76,12 @@ def _by_points(setting: Setting) -> int:
 
 
 def _by_domain(setting: Setting) -> int:
+    moment = setting.kernel.spectral_moment(setting.width)
+    if not math.isfinite(moment):
+        raise InputError(
+            f"sizing='domain' needs a kernel whose frequencies have a second moment; got "
+            f"{setting.kernel}. Pass sizing='value'."
+        )
     known = setting.measured()
     lower = np.min([about.lower for about in known], axis=0)
     upper = np.max([about.upper for about in known], axis=0)
@@ -71,8 +89,8 @@ def _by_domain(setting: Setting) -> int:
         setting.question.eps / 4,
         setting.question.delta,
         setting.width,
-        float(np.linalg.norm(upper - lower)),
-        second_moment=setting.kernel.spectral_moment(setting.width),
+        float(np.linalg.norm(upper - lower)) or moment**-0.5,  # all rows may be equal
+        second_moment=moment,
     )
 
 

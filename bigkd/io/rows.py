@@ -79,7 +79,7 @@ def open_rows(
         source = _open(data, name, dim, columns, block_rows, missing)
         _need_axes((source.n_rows, *source.row_shape), name, least=2)
     along: dict[str, Any] = {
-        what: _companion(part, f"{what} of {name}", source)
+        what: _companion(part, f"{what} of {name}", source, dim)
         for what, part in (("weights", weights), ("vectors", vectors))
         if part is not None
     }
@@ -91,9 +91,10 @@ def open_rows(
     return replace(source, **along)
 
 
-def _companion(data: Any, name: str, rows: Source) -> Source:
+def _companion(data: Any, name: str, rows: Source, dim: Hashable | None) -> Source:
     """What belongs to each row of `rows` as stored."""
-    source = _open(data, name, None, None, None, "raise")
+    own = dim if isinstance(data, xr.DataArray) and dim in data.dims else None
+    source = _open(data, name, own, None, None, "raise")
     stored = rows.n_rows + rows.skipped
     if source.n_rows != stored:
         raise ShapeError(f"{name} must be one for each of the {stored} rows; got {source.n_rows}.")
@@ -133,8 +134,8 @@ def _open(
 def _check_options(block_rows: int | None, missing: str) -> None:
     if missing not in ("raise", "skip", "fill"):
         raise InputError(f"missing must be 'raise', 'skip' or 'fill'; got {missing!r}.")
-    if block_rows is not None and block_rows < 1:
-        raise InputError(f"block_rows must be at least 1; got {block_rows!r}.")
+    if block_rows is not None and not (isinstance(block_rows, int | np.integer) and block_rows > 0):
+        raise InputError(f"block_rows must be a whole number of at least 1; got {block_rows!r}.")
 
 
 def _check(source: Source) -> None:

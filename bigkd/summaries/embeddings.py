@@ -109,7 +109,10 @@ class MeanEmbedding:
         self, state: MeanEmbeddingState, group: int, mass: Array, strengths: Array, values: Array
     ) -> None:
         state.weight[group] += namespace(mass).sum(mass)
-        state.total[group, ...] += self._sum(values, strengths)
+        # Divided by the largest, so that they fit into the precision of the rows.
+        xp = namespace(strengths)
+        largest = float(xp.max(xp.abs(strengths))) or 1.0
+        state.total[group, ...] += self._sum(values, strengths / largest) * largest
 
     def _sum(self, values: Array, strengths: Array) -> Array:
         """Sum of the features of rows times their strengths, shape ``(n_vectors, n_features)``."""
@@ -135,12 +138,12 @@ class MeanEmbedding:
         itemsize, n_tile = max(4, itemsize), min(n_rows, self._tile_rows())
         n_features, width = self.features.n_features, self.features.width
         if isinstance(self.features, FourierFeatures):
-            made = self.features.sum_elements(n_tile)
+            made = self.features.sum_elements(n_tile) + n_features * width
         else:
             made = min(n_tile, self._feature_rows()) * n_features
         copied = width * n_tile  # whole numbers, while their mean is taken
         if self._grouped:
-            copied += (width + self.n_vectors + 4) * n_tile
+            copied = 3 * (width + self.n_vectors + 4) * n_tile // self.n_groups
         sums = 8 * n_features * (2 * self.n_vectors + 1)
         return Footprint(
             state=8 * self.n_groups * (self.n_vectors * n_features + 1),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from bigkd.backends import device, namespace
 from bigkd.kernels import Kernel
 from bigkd.protocols import Array, Footprint, Rows
@@ -67,7 +69,8 @@ class Extent:
         if rows.vectors is not None:
             lengths = xp.sum(xp.astype(rows.vectors, xp.float64) ** 2, axis=1)
             sizes = sizes * xp.sqrt(lengths)
-        squares, values = sizes * sizes, xp.ones_like(sizes)
+        with np.errstate(over="ignore"):  # told by what becomes of it
+            squares, values = sizes * sizes, xp.ones_like(sizes)
         if self.kernel is not None:
             values = xp.astype(self.kernel.diagonal(rows.values), xp.float64)
         least = xp.min(weights)

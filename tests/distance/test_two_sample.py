@@ -3,8 +3,8 @@ import pytest
 from scipy import stats
 
 from bigkd import distance, shapes
-from bigkd.errors import InputError
-from bigkd.kernels import Gaussian, Triangle
+from bigkd.errors import DataError, InputError
+from bigkd.kernels import Gaussian, Polynomial, Triangle
 
 KERNEL = Gaussian(1.5)
 
@@ -84,6 +84,44 @@ def test_clear_differences__have_the_smallest_p_value():
     assert result.attrs["method"] == "features"
     assert float(result["p_value"]) == 0.001
     assert float(result["statistic"]) > float(result["null_quantile"]) > float(result["null_mean"])
+
+
+@pytest.mark.parametrize("case", ["dropped", "zero weights", "large weights"])
+def test_p_values__are_valid_where_rows_or_weights_make_sizes_differ(case):
+    values = []
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        x, y, weights = rng.normal(size=(500, 2)), rng.normal(size=(500, 2)), None
+        few = rng.random(500) < 0.1
+        if case == "dropped":
+            x[~few] = np.nan
+        else:
+            weights = few * 1.0 if case == "zero weights" else np.full(500, 1000.0)
+        values.append(
+            p_value(
+                x, y, x_weights=weights, method="features", n_frequencies=20, seed=seed,
+                nonfinite="drop",
+            )
+        )  # fmt: skip
+    assert np.mean(np.array(values) <= 0.05) <= 0.125  # binomial: more has probability 0.004
+    assert stats.kstest(values, "uniform").pvalue > 0.005
+
+
+@pytest.mark.parametrize("method", ["features", "exact"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_ties__count_as_reached(method, dtype):
+    z = np.full((1000, 2), 0.3, dtype=dtype)
+    for seed in range(3):
+        assert p_value(z, z[:700], method=method, seed=seed) == 1.0
+    pairs = np.array([[0.0], [1.0]] * 2)
+    negative = p_value(pairs, pairs, method="exact", kernel=Polynomial((0.0, -1.0)))
+    assert negative > 0.02
+
+
+def test_overflow__is_an_error_and_no_p_value():
+    kernel = Polynomial((*(0.0,) * 15, 1.0))
+    with pytest.raises(DataError, match="not finite"), np.errstate(all="ignore"):
+        p_value(np.full((9, 2), 1e30), np.ones((9, 2)), kernel=kernel)
 
 
 def test_weights__count_in_both_methods():

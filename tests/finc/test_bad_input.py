@@ -55,7 +55,13 @@ OPTIONS = {"kernel": Gaussian(1.0), "n_frequencies": 5}
         (X, X, {"sampling": "sobol"}, errors.InputError, "sampling must be"),
         (X, X, {"nonfinite": "ignore"}, errors.InputError, "nonfinite must be"),
         (X, X, {"missing": "ignore"}, errors.InputError, "missing must be"),
-        (X, X, {"block_rows": 0}, errors.InputError, "block_rows must be at least 1"),
+        (
+            X,
+            X,
+            {"block_rows": 0},
+            errors.InputError,
+            "block_rows must be a whole number of at least 1",
+        ),
         (X, X, {"scheduler": "slurm"}, errors.InputError, "scheduler must be"),
         (X, X, {"memory_limit": 1000}, errors.MemoryPlanError, "one task needs"),
         (
