@@ -57,9 +57,9 @@ class Plan:
             need, have = self.task_bytes / 1e9, available / 1e9
             raise MemoryPlanError(
                 f"{self.label}: one task needs {need:.2f} GB (rows, temporaries and summary); a "
-                f"worker thread has {have:.2f} GB. Use fewer n_frequencies (memory falls with the "
-                f"square) or smaller block_rows, or give each worker thread at least "
-                f"{need:.2f} GB."
+                f"worker thread has {have:.2f} GB. Use smaller block_rows, or fewer "
+                f"n_frequencies where there are any (second moments fall with their square), or "
+                f"give each worker thread at least {need:.2f} GB."
             )
 
 

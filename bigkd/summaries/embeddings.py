@@ -137,10 +137,11 @@ class MeanEmbedding:
         """The sums, a tile of features or angles, and copies of rows that are dealt to groups."""
         itemsize, n_tile = max(4, itemsize), min(n_rows, self._tile_rows())
         n_features, width = self.features.n_features, self.features.width
+        at_once = 2 * n_tile // self.n_groups if self._grouped else n_tile
         if isinstance(self.features, FourierFeatures):
-            made = self.features.sum_elements(n_tile) + n_features * width
+            made = self.features.sum_elements(at_once) + n_features * width
         else:
-            made = min(n_tile, self._feature_rows()) * n_features
+            made = min(at_once, self._feature_rows()) * n_features
         copied = width * n_tile  # whole numbers, while their mean is taken
         if self._grouped:
             copied = 3 * (width + self.n_vectors + 4) * n_tile // self.n_groups
