@@ -1,5 +1,6 @@
 """Mean embeddings: sums of the features of weighted rows."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -109,10 +110,10 @@ class MeanEmbedding:
         self, state: MeanEmbeddingState, group: int, mass: Array, strengths: Array, values: Array
     ) -> None:
         state.weight[group] += namespace(mass).sum(mass)
-        # Divided by the largest, so that they fit into the precision of the rows.
+        # Brought near 1, so that they fit into the precision of the rows; exactly, by powers of 2.
         xp = namespace(strengths)
-        largest = float(xp.max(xp.abs(strengths))) or 1.0
-        state.total[group, ...] += self._sum(values, strengths / largest) * largest
+        near = math.ldexp(1.0, math.frexp(float(xp.max(xp.abs(strengths))))[1] - 1)
+        state.total[group, ...] += self._sum(values, strengths / near) * near
 
     def _sum(self, values: Array, strengths: Array) -> Array:
         """Sum of the features of rows times their strengths, shape ``(n_vectors, n_features)``."""

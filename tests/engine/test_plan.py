@@ -22,8 +22,8 @@ def kernel(x, y):
 def test_plan__refuses_before_anything_is_read(scheduler):
     message = (
         "second moments: one task needs 12.92 GB (rows, temporaries and summary); a worker thread "
-        "has 1.00 GB. Use fewer n_frequencies (memory falls with the square) or smaller "
-        "block_rows, or give each worker thread at least 12.92 GB."
+        "has 1.00 GB. Use smaller block_rows, or fewer n_frequencies where there are any (second "
+        "moments fall with their square), or give each worker thread at least 12.92 GB."
     )
     with pytest.raises(MemoryPlanError, match=f"^{re.escape(message)}$"):
         reduce(
