@@ -145,7 +145,7 @@ class MeanEmbedding:
             made = min(at_once, self._feature_rows()) * n_features
         copied = width * n_tile  # whole numbers, while their mean is taken
         if self._grouped:
-            copied = 3 * (width + self.n_vectors + 4) * n_tile // self.n_groups
+            copied = 2 * (width + self.n_vectors + 4) * n_tile // self.n_groups
         sums = 8 * n_features * (2 * self.n_vectors + 1)
         return Footprint(
             state=8 * self.n_groups * (self.n_vectors * n_features + 1),
