@@ -1,3 +1,5 @@
+import importlib.util
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -19,10 +21,17 @@ def _read_only(x):
     return x
 
 
-@pytest.fixture(
-    params=[np.array, _read_only, array_api_strict.asarray],
-    ids=["numpy", "read-only", "array-api-strict"],
-)
+NAMESPACES = [
+    pytest.param(np.array, id="numpy"),
+    pytest.param(_read_only, id="read-only"),
+    pytest.param(array_api_strict.asarray, id="array-api-strict"),
+]
+if importlib.util.find_spec("cupy") is not None:  # `pytest -m gpu`, on a machine that has one
+    cupy = importlib.import_module("cupy")
+    NAMESPACES.append(pytest.param(cupy.asarray, id="cupy", marks=pytest.mark.gpu))
+
+
+@pytest.fixture(params=NAMESPACES)
 def put(request):
     """Moves a NumPy array to the namespace under test."""
     return request.param
