@@ -120,7 +120,8 @@ def test_two_sample__prints_and_judges(bigkd, folder, weights):
     assert done.exit_code == 3
     assert done.stdout.startswith(
         "Do test.npy (160 rows) and reference.npy (200 rows) come from one source?\n"
-        "gaussian kernel (sigma 3), method exact\np = 0.01: one source is rejected at alpha 0.05. "
+        "gaussian kernel (sigma 3), 500 frequencies, method features\n"
+        "p = 0.01: one source is rejected at alpha 0.05. "
     )
     assert bigkd("show", "result.zarr").stdout == done.stdout
     direct = distance.two_sample_test(
