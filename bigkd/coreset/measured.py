@@ -110,13 +110,7 @@ def _grid(kernel: Kernel, source: Source, session: Session) -> FrequencyGrid | N
     extent = Extent(width=source.width)
     state = session.reduce(extent, source, label=f"extent of {source.name}").state
     lower, upper = to_host(state.lower), to_host(state.upper)
-    for eps in _GRID_ERRORS:
-        if FrequencyGrid.count_for(kernel, lower, upper, eps=eps) <= _MOST_MODES:
-            try:
-                return FrequencyGrid.for_box(kernel, lower, upper, eps=eps)
-            except InputError:  # out of float64's reach at this error
-                continue
-    return None
+    return FrequencyGrid.finest(kernel, lower, upper, errors=_GRID_ERRORS, most_modes=_MOST_MODES)
 
 
 def _by_fourier(summary: FourierSums, state: Any, points: Points, mass: float) -> dict[str, float]:

@@ -10,13 +10,12 @@ import numpy as np
 
 from bigkd.backends import rng
 from bigkd.distance.collections import Measured
-from bigkd.distance.methods import LEAST_GRID_EPS, bounding_box, is_wide
+from bigkd.distance.methods import count_modes, is_wide
 from bigkd.distance.samples import count_sample
 from bigkd.distance.setting import Setting
 from bigkd.distance.sizing import count_frequencies
 from bigkd.errors import InputError
 from bigkd.kernels import FourierFeatures, FrequencyGrid, Gaussian, pair_sum
-from bigkd.kernels._lattice import MOST_MODES
 from bigkd.kernels.grids import supports
 from bigkd.protocols import Rows
 from bigkd.summaries import FourierSums, MeanEmbedding, Reservoir
@@ -105,12 +104,8 @@ def _exact(setting: Setting, costs: Costs) -> Candidate:
 
 
 def _grid(setting: Setting, known: Sequence[Measured], costs: Costs) -> list[Candidate]:
-    lower, upper = bounding_box(known)
-    eps = min(0.5, setting.question.eps / 4)
-    if eps < LEAST_GRID_EPS:
-        return []
-    n_modes = FrequencyGrid.count_for(setting.kernel, lower, upper, eps=eps)
-    if n_modes > MOST_MODES:
+    n_modes = count_modes(setting, known)
+    if math.isinf(n_modes):
         return []
     n = sum(about.n for about in known) * math.ceil(setting.n_vectors / 2)
     blocks = sum(source.n_blocks for source in setting.sources)

@@ -1,5 +1,6 @@
 """`matrix`: the distances of many collections from one another, in one pass over each."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Unpack
@@ -10,9 +11,8 @@ import xarray as xr
 from bigkd.distance.collections import Measured
 from bigkd.distance.estimates import Kappas, single
 from bigkd.distance.methods import (
-    LEAST_GRID_EPS,
-    bounding_box,
     choose_grid,
+    count_modes,
     embedded,
     exact,
     features_of,
@@ -27,8 +27,7 @@ from bigkd.distance.setting import Setting
 from bigkd.distance.sizing import count_frequencies
 from bigkd.engine import Options
 from bigkd.errors import InputError
-from bigkd.kernels import FrequencyGrid, inner_product, squared_distance
-from bigkd.kernels._lattice import MOST_MODES
+from bigkd.kernels import inner_product, squared_distance
 from bigkd.kernels.grids import supports
 from bigkd.schema import DISTANCES, dataset
 
@@ -154,12 +153,8 @@ def _with_method(setting: Setting) -> tuple[Setting, Literal["exact", "rff", "nu
     """The method, and what was found out to choose it."""
     if supports(setting.kernel, setting.width):
         setting = replace(setting, known=setting.measured())
-        lower, upper = bounding_box(setting.measured())
-        eps = min(0.5, setting.question.eps / 4)
-        if eps >= LEAST_GRID_EPS:
-            n_modes = FrequencyGrid.count_for(setting.kernel, lower, upper, eps=eps)
-            if n_modes <= MOST_MODES:
-                return setting, "nufft"
+        if math.isfinite(count_modes(setting, setting.measured())):
+            return setting, "nufft"
     return setting, "rff" if setting.kernel.has_spectrum else "exact"
 
 

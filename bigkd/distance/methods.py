@@ -9,7 +9,7 @@ import numpy as np
 from bigkd.backends import to_host
 from bigkd.distance.collections import Measured
 from bigkd.distance.estimates import Kappas, single
-from bigkd.distance.setting import Setting, characteristic
+from bigkd.distance.setting import Setting, bounding_box, characteristic
 from bigkd.distance.sizing import count_frequencies
 from bigkd.errors import InputError
 from bigkd.kernels import (
@@ -19,11 +19,12 @@ from bigkd.kernels import (
     rounding_bound,
     squared_distance,
 )
+from bigkd.kernels._lattice import MOST_MODES
 from bigkd.protocols import Array
 from bigkd.summaries import FourierSums, KernelSum, MeanEmbedding
 
 _CHEAP_MODES = 2**15
-LEAST_GRID_EPS = 1e-13
+_LEAST_GRID_EPS = 1e-13
 _ACCURACIES = (1e-10, 1e-8, 1e-6, 1e-4)
 
 
@@ -135,10 +136,18 @@ def nufft_kappas(setting: Setting) -> tuple[list[Measured], Kappas]:
     )
 
 
-def bounding_box(known: Sequence[Measured]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Least and largest coordinates of all collections."""
-    lower = np.min([about.lower for about in known], axis=0)
-    return lower, np.max([about.upper for about in known], axis=0)
+def count_modes(setting: Setting, known: Sequence[Measured]) -> float:
+    """Modes of the grid that `eps` needs; inf if there is none."""
+    needed = _grid_error(setting)
+    if needed < _LEAST_GRID_EPS:
+        return math.inf
+    n_modes = FrequencyGrid.count_for(setting.kernel, *bounding_box(known), eps=needed)
+    return n_modes if n_modes <= MOST_MODES else math.inf
+
+
+def _grid_error(setting: Setting) -> float:
+    """Error of a kernel value that `eps` allows."""
+    return min(0.5, setting.question.eps / 4)
 
 
 def choose_grid(setting: Setting, known: Sequence[Measured]) -> FrequencyGrid:
@@ -149,20 +158,15 @@ def choose_grid(setting: Setting, known: Sequence[Measured]) -> FrequencyGrid:
     InputError
         If there is none.
     """
-    lower, upper = bounding_box(known)
-    needed = min(0.5, setting.question.eps / 4)
-    if needed < LEAST_GRID_EPS:
+    box, needed = bounding_box(known), _grid_error(setting)
+    if needed < _LEAST_GRID_EPS:
         raise InputError(
-            f"method='nufft' needs eps of at least {4 * LEAST_GRID_EPS:g}; got "
+            f"method='nufft' needs eps of at least {4 * _LEAST_GRID_EPS:g}; got "
             f"{setting.question.eps:g}. Pass method='exact'."
         )
-    for eps in [accuracy for accuracy in _ACCURACIES if accuracy < needed]:
-        if FrequencyGrid.count_for(setting.kernel, lower, upper, eps=eps) <= _CHEAP_MODES:
-            try:
-                return FrequencyGrid.for_box(setting.kernel, lower, upper, eps=eps)
-            except InputError:  # out of reach of float64 on a very wide box
-                continue
-    return FrequencyGrid.for_box(setting.kernel, lower, upper, eps=needed)
+    finer = [accuracy for accuracy in _ACCURACIES if accuracy < needed]
+    cheap = FrequencyGrid.finest(setting.kernel, *box, errors=finer, most_modes=_CHEAP_MODES)
+    return cheap or FrequencyGrid.for_box(setting.kernel, *box, eps=needed)
 
 
 def grid_sums(

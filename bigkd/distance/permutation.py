@@ -17,9 +17,9 @@ from bigkd.distance.results import collection_attrs, kernel_attrs
 from bigkd.distance.setting import Setting
 from bigkd.engine import Options, collect_rows
 from bigkd.errors import DataError, InputError
-from bigkd.protocols import Rows
 from bigkd.schema import TWO_SAMPLE, dataset
 from bigkd.summaries import Extent, Joined, MeanEmbedding
+from bigkd.summaries.embeddings import mass_of
 
 Matrix: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -194,7 +194,7 @@ def _rows_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured], 
     values = np.concatenate([to_host(part.values) for part in parts])
     values = values.astype(np.result_type(values.dtype, np.float32), copy=False)
     gram = setting.kernel(values, values).astype(np.float64)
-    weight = np.concatenate([_weights(part) for part in parts])
+    weight = np.concatenate([to_host(mass_of(part)) for part in parts])
 
     def squared(coefficients: Matrix) -> Matrix:
         own = coefficients * weight[:, None]
@@ -202,12 +202,6 @@ def _rows_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured], 
 
     scale = 4.0 * float(np.abs(gram).max())
     return _Pool(weight, scale, parts[0].values.shape[0], squared), known, {}
-
-
-def _weights(rows: Rows) -> Matrix:
-    if rows.weights is None:
-        return np.ones(rows.index.shape[0])
-    return to_host(rows.weights).astype(np.float64)
 
 
 def _groups_pool(setting: Setting, n_groups: int) -> tuple[_Pool, list[Measured], dict[str, Any]]:

@@ -11,7 +11,6 @@ from bigkd.distance.collections import Measured
 from bigkd.distance.estimates import Kappas, single
 from bigkd.distance.methods import exact, rounding_of
 from bigkd.distance.setting import Setting
-from bigkd.distance.sizing import pilot_values
 from bigkd.errors import InputError
 from bigkd.io import Source, open_rows
 from bigkd.kernels.sample_promises import sample_promise, size_for_sample
@@ -83,7 +82,7 @@ def count_sample(setting: Setting) -> int:
     if question.coreset_size is not None:
         return min(int(question.coreset_size), largest)
     judged = setting.kernel.has_spectrum and question.normalize
-    squared = float(np.mean(pilot_values(setting))) if judged else 4.0
+    squared = float(np.mean(setting.pilot)) if judged else 4.0
     error = math.sqrt(squared + question.eps) - math.sqrt(squared)
     if error < _LEAST_ERROR:
         return largest

@@ -5,23 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from bigkd.backends import rng
-from bigkd.distance.question import SAMPLE_ROWS, Question
-from bigkd.distance.setting import Setting, characteristic
+from bigkd.distance.question import Question
+from bigkd.distance.setting import Setting, bounding_box
 from bigkd.errors import InputError
-from bigkd.io import sample
-from bigkd.kernels import FourierFeatures
 from bigkd.kernels.promises import (
     frequencies_for_domain,
     frequencies_for_points,
     frequencies_for_value,
     value_promise,
 )
-from bigkd.protocols import Rows
-from bigkd.summaries import MeanEmbedding
 
 _STREAM = 0x64697374  # keeps these numbers apart from other uses of a seed
-_PILOT_FREQUENCIES = 500
 MOST_FREQUENCIES = 2_000_000
 _LEAST_EPS = 1e-6  # what no number of frequencies within the limit can promise
 
@@ -82,9 +76,7 @@ def _by_domain(setting: Setting) -> int:
             f"sizing='domain' needs a kernel whose frequencies have a second moment; got "
             f"{setting.kernel}. Pass sizing='value'."
         )
-    known = setting.measured()
-    lower = np.min([about.lower for about in known], axis=0)
-    upper = np.max([about.upper for about in known], axis=0)
+    lower, upper = bounding_box(setting.measured())
     return frequencies_for_domain(
         setting.question.eps / 4,
         setting.question.delta,
@@ -101,38 +93,12 @@ def _by_pilot(setting: Setting) -> int:
     no part in the estimate, so that its promise holds whatever they were.
     """
     question = setting.question
-    values = pilot_values(setting)
+    values = setting.pilot
     most = _by_value(setting)
     candidates = [int(count) for count in np.geomspace(200, max(most, 201), 40)]
     for count in candidates[:-1]:
-        like = np.resize(values, min(count, 20 * _PILOT_FREQUENCIES))
+        like = np.resize(values, min(count, 20 * setting.pilot.size))
         eps = value_promise(like, 4.0, question.delta).eps
         if eps * (like.size / count) ** 0.5 <= 0.8 * question.eps:
             return count
     return candidates[-1]
-
-
-def pilot_values(setting: Setting) -> np.ndarray[Any, Any]:
-    """Squared difference of both characteristic functions at a few frequencies, from a sample."""
-    seed = setting.question.seed
-    apart = int(rng(seed, _STREAM).integers(2**31))
-    frequencies = setting.kernel.frequencies(_PILOT_FREQUENCIES, setting.width, seed=apart)
-    features = FourierFeatures(frequencies)
-    summary = MeanEmbedding(features=features, n_vectors=setting.n_vectors)
-    functions = []
-    for source in setting.sources[:2]:
-        rows = sample(source, SAMPLE_ROWS, seed=seed)
-        state = summary.update(summary.init(rows.values), rows)
-        total = characteristic(state.total[0])
-        functions.append(total / _total_weight(rows))
-    difference = functions[0] - functions[1]
-    values = np.sum(difference.real**2 + difference.imag**2, axis=0)
-    clipped: np.ndarray[Any, Any] = np.clip(values, 0.0, 4.0)
-    return clipped
-
-
-def _total_weight(rows: Rows) -> float:
-    sizes = np.ones(rows.index.shape) if rows.weights is None else np.abs(rows.weights)
-    if rows.vectors is not None:
-        sizes = sizes * np.linalg.norm(rows.vectors, axis=1)
-    return float(np.sum(sizes)) or 1.0

@@ -121,21 +121,14 @@ class FourierFeatures:
 
         Beyond the result it needs two tiles of 512 rows by `r` features and one by `d`.
         """
-        xp = namespace(x)
-        check_rows("FourierFeatures", xp, x)
+        xp = self._namespace_of(x)
         n, r = x.shape[0], self.n_frequencies
-        if x.shape[1] != self.width:
-            raise ShapeError(
-                f"FourierFeatures of width {self.width} needs rows of that width; "
-                f"got {tuple(x.shape)}."
-            )
         dtype, on = compute_dtype(xp, x.dtype), device(x)
         out = xp.empty((n, 2 * r), dtype=dtype, device=on)
         if n == 0:
             return out
         weights = self._weights(xp, dtype, on)
-        centre = centre_of(xp, x, dtype)
-        phase = xp.asarray(self._phase(to_host(centre)), dtype=dtype, device=on)
+        centre, phase = self._about(xp, x, dtype, on)
         scale = math.sqrt(1.0 / r)
         for rows in tiles(n, _TILE_ROWS):
             angle = (xp.astype(x[rows, :], dtype, copy=False) - centre) @ weights
@@ -170,20 +163,13 @@ class FourierFeatures:
         As accurate as the features themselves, which never exist: a tile of about a hundred
         thousand angles stays in cache, its sums are added in float64.
         """
-        xp = namespace(x)
-        check_rows("FourierFeatures", xp, x)
+        xp = self._namespace_of(x)
         n, r = x.shape[0], self.n_frequencies
-        if x.shape[1] != self.width:
-            raise ShapeError(
-                f"FourierFeatures of width {self.width} needs rows of that width; "
-                f"got {tuple(x.shape)}."
-            )
         dtype, on = compute_dtype(xp, x.dtype), device(x)
         total = xp.zeros((strengths.shape[1], 2 * r), dtype=xp.float64, device=on)
         if n == 0:
             return total
-        centre = centre_of(xp, x, dtype)
-        phase = xp.asarray(self._phase(to_host(centre)), dtype=dtype, device=on)
+        centre, phase = self._about(xp, x, dtype, on)
         weights, one = self._weights(xp, dtype, on), xp.ones((n, 1), dtype=dtype, device=on)
         strengths = xp.astype(strengths, dtype, copy=False)
         narrow = self.width <= _NARROW
@@ -200,6 +186,22 @@ class FourierFeatures:
             total[:, :r] += own @ xp.cos(angle)
             total[:, r:] += own @ xp.sin(angle)
         return total * math.sqrt(1.0 / r)
+
+    def _namespace_of(self, x: Array) -> Any:
+        """Namespace of `x`, which must be rows of width `d`."""
+        xp = namespace(x)
+        check_rows("FourierFeatures", xp, x)
+        if x.shape[1] != self.width:
+            raise ShapeError(
+                f"FourierFeatures of width {self.width} needs rows of that width; "
+                f"got {tuple(x.shape)}."
+            )
+        return xp
+
+    def _about(self, xp: Any, x: Array, dtype: Any, on: Any) -> tuple[Array, Array]:
+        """Mean row of `x`, and the phase of every frequency there."""
+        centre = centre_of(xp, x, dtype)
+        return centre, xp.asarray(self._phase(to_host(centre)), dtype=dtype, device=on)
 
     def sum_elements(self, n_rows: int) -> int:
         """Elements of the temporaries of `weighted_sum` for `n_rows` rows."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -134,6 +135,25 @@ class FrequencyGrid:
             transform=found.transform,
             tolerance=found.tolerance,
         )
+
+    @classmethod
+    def finest(
+        cls,
+        kernel: Kernel,
+        lower: Array,
+        upper: Array,
+        *,
+        errors: Sequence[float],
+        most_modes: float,
+    ) -> Self | None:
+        """Grid of the first of `errors` that takes at most `most_modes`; None if all take more."""
+        for eps in errors:
+            if cls.count_for(kernel, lower, upper, eps=eps) <= most_modes:
+                try:
+                    return cls.for_box(kernel, lower, upper, eps=eps)
+                except InputError:  # out of reach of float64 on a very wide box
+                    continue
+        return None
 
     @staticmethod
     def count_for(kernel: Kernel, lower: Array, upper: Array, *, eps: float) -> float:

@@ -19,11 +19,12 @@ def group_of(index: Array, n_groups: int, *, seed: int) -> Array:
     with_seed = xp.astype(index, xp.uint64) + (
         (seed * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64
     )
-    mixed = _mix(_mix(with_seed))
+    mixed = mix(mix(with_seed))
     return xp.astype(mixed % n_groups, xp.int64)
 
 
-def _mix(x: Array) -> Array:
+def mix(x: Array) -> Array:
+    """SplitMix64's finaliser of uint64 words."""
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB
     return x ^ (x >> 31)

@@ -5,12 +5,12 @@ from typing import ClassVar, NamedTuple
 
 from bigkd.backends import device, namespace
 from bigkd.protocols import Array, Footprint, Rows
+from bigkd.summaries.grouped import mix
 from bigkd.summaries.levels import Points, weighted_points
 from bigkd.summaries.moments import require_width
 
 _TILE_ROWS = 65_536
 _GOLDEN = 0x9E3779B97F4A7C15
-_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class ReservoirState(NamedTuple):
@@ -121,22 +121,8 @@ def exponentials(index: Array, *, seed: int) -> Array:
 
     SplitMix64 of the row number, on a stream that `seed` begins.
     """
-    xp = namespace(index)
-    start = _mixed_integer((seed + 1) * _GOLDEN)
-    # Adding in uint64 wraps around; scalars would be checked for overflow, arrays are not.
-    offset = xp.full(index.shape, start, dtype=xp.uint64, device=device(index))
-    word = (xp.astype(index, xp.uint64) + 1) * xp.full_like(offset, _GOLDEN) + offset
-    for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-        word = (word ^ (word >> xp.full_like(word, shift))) * xp.full_like(word, multiplier)
-    word = word ^ (word >> xp.full_like(word, 31))
-    uniform = (xp.astype(word >> xp.full_like(word, 11), xp.float64) + 0.5) * 2.0**-53
+    xp, on = namespace(index), device(index)
+    start = mix(xp.full((1,), (seed + 1) * _GOLDEN % 2**64, dtype=xp.uint64, device=on))
+    word = mix((xp.astype(index, xp.uint64) + 1) * _GOLDEN + start)
+    uniform = (xp.astype(word >> 11, xp.float64) + 0.5) * 2.0**-53
     return -xp.log(uniform)
-
-
-def _mixed_integer(word: int) -> int:
-    """SplitMix64's finisher of one Python integer."""
-    mask = 2**64 - 1
-    word &= mask
-    for shift, multiplier in zip((30, 27), _MULTIPLIERS, strict=True):
-        word = ((word ^ (word >> shift)) * multiplier) & mask
-    return word ^ (word >> 31)

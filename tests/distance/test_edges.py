@@ -6,7 +6,7 @@ import xarray as xr
 
 from bigkd import distance
 from bigkd.backends import to_host
-from bigkd.distance import samples, sizing
+from bigkd.distance import samples
 from bigkd.distance.opening import Given, opened
 from bigkd.distance.question import Question
 from bigkd.errors import DataError, InputError
@@ -138,7 +138,7 @@ def test_pilot__values_are_those_of_weighted_rows_with_their_vectors(vectors):
         u, v = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (u, v))
     given = {"x": Given(X, mu, u), "y": Given(Y, None, v)}
     with opened(given, KERNEL, Question(), {"scheduler": "sync"}) as begun:
-        values = sizing.pilot_values(begun.setting)
+        values = begun.setting.pilot
     expected = distance_squared(gaussian(1.0), X, Y, mu, None, u, v)
     assert values.mean() == pytest.approx(expected, abs=4 * values.std() / values.size**0.5)
 
