@@ -1,6 +1,7 @@
 """The only place that opens stores: rows to read, states and Datasets to keep."""
 
 from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset, store_kind
+from bigkd.io.image_folder import read_images
 from bigkd.io.rows import open_rows
 from bigkd.io.sampling import sample, sample_rows
 from bigkd.io.sources import ArraySource, DaskSource, Source
@@ -15,6 +16,7 @@ __all__ = [
     "load_dataset",
     "load_state",
     "open_rows",
+    "read_images",
     "remove_store",
     "sample",
     "sample_rows",

@@ -1,4 +1,4 @@
-"""Pictures out: grids as PNG, pages as HTML. The only user of Pillow."""
+"""Pictures out: grids as PNG, pages as HTML."""
 
 import base64
 import html
@@ -15,6 +15,9 @@ Picture = np.ndarray[Any, np.dtype[np.uint8]]
 
 _GAP = 2
 _LEAST_SIDE = 48
+_PLOT = (120, 360)
+_TINT = (255.0, 205.0, 60.0)
+_INKS = ((20, 60, 140), (180, 40, 40), (30, 120, 60), (120, 60, 140), (90, 90, 90))
 
 
 def as_pictures(
@@ -23,6 +26,8 @@ def as_pictures(
     value_range: tuple[float, float] | None,
 ) -> list[list[Picture]]:
     """Lines of flattened rows as pictures ``(y, x, 3)``, uint8, small ones enlarged.
+
+    NaN is white.
 
     Raises
     ------
@@ -47,9 +52,12 @@ def as_pictures(
 
 
 def grid_of(lines: list[list[Picture]]) -> Picture:
-    """One picture of all, a line each, with gaps; at least one pixel large."""
-    sizes = [picture.shape for line in lines for picture in line]
-    height, width = (sizes[0][0], sizes[0][1]) if sizes else (1, 1)
+    """One picture of all, a line each, with gaps; at least one pixel large.
+
+    Each has a place of the size of the largest.
+    """
+    sizes = [picture.shape[:2] for line in lines for picture in line]
+    height, width = np.max(sizes, axis=0).tolist() if sizes else (1, 1)
     columns = max((len(line) for line in lines), default=1)
     grid = np.full(
         (
@@ -63,7 +71,7 @@ def grid_of(lines: list[list[Picture]]) -> Picture:
     for down, line in enumerate(lines):
         for across, picture in enumerate(line):
             top, left = down * (height + _GAP), across * (width + _GAP)
-            grid[top : top + height, left : left + width] = picture
+            grid[top : top + picture.shape[0], left : left + picture.shape[1]] = picture
     return grid
 
 
@@ -73,7 +81,7 @@ def write_png(picture: Picture, path: Path) -> None:
     path.write_bytes(_png(picture))
 
 
-def html_page(lines: list[list[Picture]], captions: list[str]) -> str:
+def html_page(lines: list[list[Picture]], captions: list[str], title: str = "Modes") -> str:
     """A page with a caption and a strip of pictures for each line; it needs nothing else."""
     sections = []
     for line, caption in zip(lines, captions, strict=True):
@@ -83,24 +91,26 @@ def html_page(lines: list[list[Picture]], captions: list[str]) -> str:
             f"<figure><figcaption>{text}</figcaption>"
             f'<img alt="{text}" src="data:image/png;base64,{data}"></figure>'
         )
+    title = html.escape(title)
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Modes</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         "<style>body{font-family:sans-serif;margin:2em}figure{margin:0 0 1.5em}"
-        "img{max-width:100%;image-rendering:pixelated}</style></head><body><h1>Modes</h1>"
+        f"img{{max-width:100%;image-rendering:pixelated}}</style></head><body><h1>{title}</h1>"
         + "".join(sections)
         + "</body></html>\n"
     )
 
 
 def _range(lines: list[np.ndarray[Any, Any]]) -> tuple[float, float]:
-    drawn = [line for line in lines if line.size]
+    drawn = [line[np.isfinite(line)] for line in lines if line.size]
+    drawn = [line for line in drawn if line.size]
     if not drawn or drawn[0].dtype == np.uint8:
         return 0.0, 255.0
     return float(min(line.min() for line in drawn)), float(max(line.max() for line in drawn))
 
 
 def _picture(row: np.ndarray[Any, Any], shape: tuple[int, ...], zoom: int) -> Picture:
-    pixels = row.reshape(*shape[:2], -1)
+    pixels = np.nan_to_num(row, nan=255.0).reshape(*shape[:2], -1)
     if pixels.shape[2] == 4:  # over white
         opacity = pixels[:, :, 3:] / 255.0
         pixels = pixels[:, :, :3] * opacity + 255.0 * (1.0 - opacity)
@@ -113,3 +123,29 @@ def _png(picture: Picture) -> bytes:
     with io.BytesIO() as buffer:
         image.fromarray(picture).save(buffer, format="PNG")
         return buffer.getvalue()
+
+
+def plot(
+    series: np.ndarray[Any, Any],
+    tint: np.ndarray[Any, Any] | None,
+    value_range: tuple[float, float],
+) -> Picture:
+    """Lines of a series ``(time,)`` or ``(time, variable)``, tinted where `tint` is near 1."""
+    height, width = _PLOT
+    low, high = value_range
+    lines = series.reshape(series.shape[0], -1).astype(np.float64)
+    across = np.linspace(0, width - 1, lines.shape[0])
+    paper = np.full((height, width, 3), 255.0)
+    if tint is not None:
+        share = np.interp(np.arange(width), across, tint)[None, :, None]
+        paper += share * (np.asarray(_TINT) - 255.0)
+    image = require("PIL.Image", extra="images").fromarray(np.round(paper).astype(np.uint8))
+    draw = require("PIL.ImageDraw", extra="images").Draw(image)
+    scale = (height - 9) / (high - low) if high > low else 0.0
+    for number, line in enumerate(lines.T):
+        down = height - 5 - (line - low) * scale
+        colour = _INKS[number % len(_INKS)]
+        for at in np.flatnonzero(np.isfinite(down[:-1] + down[1:])):
+            ends = [(across[at], down[at]), (across[at + 1], down[at + 1])]
+            draw.line(ends, fill=colour, width=2)
+    return np.asarray(image)

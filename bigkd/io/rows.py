@@ -13,6 +13,7 @@ from numpy.lib import format as npy_format
 
 from bigkd.backends import is_array
 from bigkd.errors import EmptyInputError, InputError, ShapeError, StoreError
+from bigkd.io.image_folder import holds_pictures, image_source
 from bigkd.io.parquet import parquet_source
 from bigkd.io.sources import (
     ArraySource,
@@ -33,6 +34,7 @@ def open_rows(
     columns: tuple[str, ...] | None = None,
     block_rows: int | None = None,
     missing: Missing = "raise",
+    image_size: tuple[int, int] | None = None,
     weights: Any = None,
     vectors: Any = None,
 ) -> Source:
@@ -43,8 +45,9 @@ def open_rows(
     data
         A NumPy array, `numpy.memmap` or other array of the array API standard, a Dask array, an
         `xarray.DataArray` or a Dataset with one variable, a `zarr.Array`, or a path or URL of a
-        Zarr array, a Zarr group with one array of rows, a ``.npy`` file, or Parquet. The first
-        axis counts rows; the others are flattened, so that images ``(n, y, x, channel)`` are rows.
+        Zarr array, a Zarr group with one array of rows, a ``.npy`` file, Parquet, a picture, or a
+        folder of pictures as `bigkd.io.image_folder.image_source` reads them. The first axis
+        counts rows; the others are flattened, so that images ``(n, y, x, channel)`` are rows.
         A `Source` stays as it was opened, under the new name.
     name
         What messages call it.
@@ -57,6 +60,8 @@ def open_rows(
         of a Dask array are its own.
     missing
         What a Zarr chunk that does not exist means: an error, rows to leave out, or fill values.
+    image_size
+        Height and width that pictures in files are resampled to; by default all must be of one.
     weights, vectors
         A number, and a direction of ``c`` elements, for each row as stored: arrays or paths as
         `data`, shapes ``(n,)`` and ``(n, c)``.
@@ -64,8 +69,8 @@ def open_rows(
     Raises
     ------
     ShapeError
-        If rows are not at least two-dimensional, a Dask array's chunk sizes are unknown, or
-        `weights` or `vectors` are not one for each row.
+        If rows are not at least two-dimensional, a Dask array's chunk sizes are unknown, pictures
+        differ in size, or `weights` or `vectors` are not one for each row.
     EmptyInputError
         If there are no rows, or rows have no elements.
     InputError
@@ -76,7 +81,7 @@ def open_rows(
     if isinstance(data, Source):
         source = replace(data, name=name)
     else:
-        source = _open(data, name, dim, columns, block_rows, missing)
+        source = _open(data, name, dim, columns, block_rows, missing, image_size)
         _need_axes((source.n_rows, *source.row_shape), name, least=2)
     along: dict[str, Any] = {
         what: _companion(part, f"{what} of {name}", source, dim)
@@ -108,12 +113,13 @@ def _open(
     columns: tuple[str, ...] | None,
     block_rows: int | None,
     missing: Missing,
+    image_size: tuple[int, int] | None = None,
 ) -> Source:
     if isinstance(data, xr.Dataset):
         data = _only_variable(data, name)
     _check_options(block_rows, missing)
     if isinstance(data, str | Path):
-        source = _open_path(str(data), name, columns, block_rows, missing)
+        source = _open_path(str(data), name, columns, block_rows, missing, image_size)
     elif isinstance(data, zarr.Array):
         source = zarr_source(data, name=name, block_rows=block_rows, missing=missing)
     elif isinstance(data, xr.DataArray):
@@ -251,6 +257,7 @@ def _open_path(
     columns: tuple[str, ...] | None,
     block_rows: int | None,
     missing: Missing,
+    image_size: tuple[int, int] | None,
 ) -> Source:
     if "://" not in path:
         local = Path(path).absolute()
@@ -260,6 +267,8 @@ def _open_path(
             return _npy(local, name, block_rows)
         if local.suffix == ".parquet" or (local.is_dir() and any(local.glob("*.parquet"))):
             return parquet_source(local, name=name, columns=columns)
+        if holds_pictures(local):
+            return image_source(local, name=name, image_size=image_size, block_rows=block_rows)
         path = str(local)
     return zarr_source(
         open_zarr(path, name=name), name=name, block_rows=block_rows, missing=missing

@@ -195,7 +195,7 @@ def open_zarr(path: str, *, name: str) -> Any:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(
             f"{name}: {path} is not a collection of rows; expected a Zarr array or group, a .npy "
-            f"file, or Parquet."
+            f"file, Parquet, or pictures."
         ) from error
     except ImportError as error:
         raise MissingDependencyError(
