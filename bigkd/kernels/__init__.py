@@ -19,6 +19,7 @@ from bigkd.kernels.grids import (
 )
 from bigkd.kernels.products import DotTimes, Polynomial
 from bigkd.kernels.sums import pair_sum, potential
+from bigkd.kernels.values import KernelValues
 
 __all__ = [
     "BandwidthChoice",
@@ -30,6 +31,7 @@ __all__ = [
     "Gaussian",
     "InverseMultiquadric",
     "Kernel",
+    "KernelValues",
     "Laplace",
     "Matern",
     "Polynomial",

@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bigkd.backends import compute_dtype
@@ -34,16 +34,19 @@ def probability(name: str, value: object) -> float:
 
 def check_rows(who: str, xp: Any, *blocks: Array) -> None:
     """Refuse blocks that are not two-dimensional, real, and of one width."""
-    shapes = " and ".join(str(tuple(block.shape)) for block in blocks)
     if any(block.ndim != 2 for block in blocks):
-        raise ShapeError(f"{who} needs rows of shape (n, d); got {shapes}.")
-    if len({block.shape[1] for block in blocks}) > 1:
-        raise ShapeError(f"{who} needs two row blocks of equal width; got {shapes}.")
+        raise ShapeError(f"{who} needs rows of shape (n, d); got {_shapes(blocks)}.")
+    if any(block.shape[1] != blocks[0].shape[1] for block in blocks):
+        raise ShapeError(f"{who} needs two row blocks of equal width; got {_shapes(blocks)}.")
     for block in blocks:
         if xp.isdtype(block.dtype, "complex floating"):
             raise InputError(
                 f"{who} needs real rows; got {block.dtype}. Pass the parts as columns."
             )
+
+
+def _shapes(blocks: Iterable[Array]) -> str:
+    return " and ".join(str(tuple(block.shape)) for block in blocks)
 
 
 def tiles(n: int, size: int) -> Iterator[slice]:

@@ -14,6 +14,7 @@ from bigkd.kernels.base import MixtureKernel
 from bigkd.protocols import Array
 
 _LARGEST_NU = 100.0
+_FARTHEST = 1000.0  # exp(-z) is 0 from there on, and z may be infinite
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ class Matern(MixtureKernel):
             values = _matern_by_bessel(self.nu, z * (math.sqrt(2 * self.nu) / self.length_scale))
             return xp.asarray(values, dtype=squared.dtype, device=device(squared))
         z = xp.sqrt(squared) * (math.sqrt(2 * self.nu) / self.length_scale)
+        z = xp.clip(z, max=_FARTHEST)
         decay = xp.exp(-z)
         if self.nu == 0.5:
             return decay

@@ -1,4 +1,4 @@
-"""What a sweep has to know of each kernel, and how far rounding may take its sums."""
+"""What compiled loops have to know of each kernel, and how far rounding may take its sums."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -23,9 +23,9 @@ _OTHERS_TOLERANCE = 1e-5
 
 
 class Form(NamedTuple):
-    """A kernel of unit length, as a sweep takes it."""
+    """A kernel of unit length, as compiled loops take it."""
 
-    sweeps: fused.Sweeps
+    loops: fused.Loops
     a: float
     """What squared distances are multiplied by."""
 
@@ -45,7 +45,7 @@ def _gaussian(kernel: Any) -> Form:
 
 def _laplace(kernel: Any) -> Form:
     del kernel
-    return Form(fused.matern, a=_LOG2_E**2)
+    return Form(fused.laplace, a=_LOG2_E**2)
 
 
 def _matern(kernel: Any) -> Form | None:
@@ -152,6 +152,6 @@ def rounding_bound(kernel: Kernel, dtype: Any, width: int) -> float:
     if form is None:
         return width * math.sqrt(2 * roundoff)
     added = 24 if dtype == np.float32 else 300
-    exponent = -form.b if form.sweeps is fused.inverse_multiquadric else 0.0
+    exponent = -form.b if form.loops is fused.inverse_multiquadric else 0.0
     product = product_tolerance(dtype, width) if width >= PRODUCT_WIDTH else 0.0
     return (width + 4 + 16 + exponent + added) * roundoff + product

@@ -1,200 +1,45 @@
-"""Compiled sweeps: kernel values of pairs of rows, weighted and added up as they come.
+"""Compiled loops over pairs of rows: kernel values as they are, or weighted and added up.
 
-A sweep takes four rows at a time past a tile of columns that stays in the first-level cache: their
-squared distances, then the kernel of them, then the weighted sum, each in a loop that vectorises.
-That takes arrays whose last axis is contiguous, loops over whole arrays, and an exponential of our
-own, since Numba's calls the C library once for each element. Only the contraction of a product and
-a sum into one operation is left to the compiler; nothing is reordered, so the bits depend on the
-machine and the rows alone.
+A loop takes a few rows at a time past a tile of columns that stays in the first-level cache: their
+squared distances, then the kernel of them, then what is done with the values, each in a loop that
+vectorises. That takes arrays whose last axis is contiguous. Nothing is reordered, so the bits
+depend on the machine and the rows alone.
 """
 
+import inspect
+import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import overload, register_jitable
 
-Compiled = TypeVar("Compiled", bound=Callable[..., Any])
+from bigkd.kernels import pointwise
+from bigkd.kernels.pointwise import compiled
+
 Sweep = Callable[..., None]
-Sweeps = Mapping[Any, Sweep]
-"""Sweep of each dtype."""
+Fill = Callable[..., bool]
 
 ROWS = 4
 """Rows at a time; a sweep takes a multiple of it."""
 
+_FILLED = 4096
+"""About how many values a fill computes at a time."""
 
-def _compiled(function: Compiled, *, cache: bool = False) -> Compiled:
-    """Numba's `function`, without the interpreter lock."""
-    options: dict[str, Any] = {"cache": cache, "nogil": True, "error_model": "numpy"}
-    compiled: Compiled = njit(fastmath={"contract"}, **options)(function)
-    return compiled
-
-
-def _inlined(function: Compiled) -> Compiled:
-    """`function`, for compiled functions to call."""
-    inlined: Compiled = register_jitable(function)
-    return inlined
+_STAMP = f"{zlib.crc32(inspect.getsource(pointwise).encode()):08x}"
+"""Part of the names on disk, since Numba looks for changes in this file only."""
 
 
-def _exp2(t: Any) -> Any:
-    """2 to the power of `t`, for ``t < 1000`` (float32: 100); 0 below minus that: no subnormals."""
-    raise NotImplementedError("for compiled functions only")
+class Loops(NamedTuple):
+    """What is compiled for one kernel."""
+
+    sweeps: Mapping[Any, Sweep]
+    """Weighted sums, for each dtype."""
+
+    fills: Mapping[Any, Fill]
+    """Values, for each dtype."""
 
 
-def _log2(t: Any) -> Any:
-    """Base-2 logarithm of a normal ``t >= 1``."""
-    raise NotImplementedError("for compiled functions only")
-
-
-@overload(_exp2)
-def _exp2_of(t: Any) -> Any:
-    """2^t = 2^n 2^f, n the nearest integer, 2^f by a polynomial that is 1 at 0.
-
-    Adding 1.5 * 2^52 (or 2^23) leaves n in the lowest bits, from which it is added to the exponent.
-    """
-    return _exp2_double if t.bitwidth == 64 else _exp2_single
-
-
-@overload(_log2)
-def _log2_of(t: Any) -> Any:
-    """log2(t) = e + log2(m), m in [sqrt(1/2), sqrt(2)), by a polynomial of (m - 1)/(m + 1)."""
-    return _log2_double if t.bitwidth == 64 else _log2_single
-
-
-def _exp2_double(t: Any) -> Any:
-    shifted = t + 6755399441055744.0
-    f = t - (shifted - 6755399441055744.0)
-    p = 4.4549605981865186e-10 * f + 7.072585949269223e-09
-    p = p * f + 1.0178062445845774e-07
-    p = p * f + 1.321544258792169e-06
-    p = p * f + 1.525273382983612e-05
-    p = p * f + 0.0001540353044173605
-    p = p * f + 0.0013333558146416936
-    p = p * f + 0.009618129107606888
-    p = p * f + 0.0555041086648216
-    p = p * f + 0.24022650695910097
-    p = p * f + 0.6931471805599453
-    p = p * f + 1.0
-    bits = np.float64(p).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
-    value = np.int64(bits).view(np.float64)
-    return 0.0 if t < -1000.0 else value
-
-
-_S_MAGIC, _S_ZERO, _S_ONE, _S_LEAST = map(np.float32, (12582912.0, 0.0, 1.0, -100.0))
-_S1, _S2, _S3, _S4, _S5, _S6 = map(
-    np.float32,
-    (
-        0.6931471880262288,
-        0.24022650760568126,
-        0.05550357114219078,
-        0.009618082557277852,
-        0.0013390863364671234,
-        0.0001545316294512069,
-    ),
-)
-
-
-def _exp2_single(t: Any) -> Any:
-    shifted = t + _S_MAGIC
-    f = t - (shifted - _S_MAGIC)
-    p = _S6 * f + _S5
-    p = p * f + _S4
-    p = p * f + _S3
-    p = p * f + _S2
-    p = p * f + _S1
-    p = p * f + _S_ONE
-    n = np.int32(np.float32(shifted).view(np.int32) << np.int32(23))
-    value = np.int32(np.float32(p).view(np.int32) + n).view(np.float32)
-    return _S_ZERO if t < _S_LEAST else value
-
-
-def _log2_double(t: Any) -> Any:
-    bits = np.float64(t).view(np.uint64)
-    n = (bits - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)
-    m = np.uint64(bits - (n << np.uint64(52))).view(np.float64)
-    e = np.uint64(n | np.uint64(0x4330000000000000)).view(np.float64) - 4503599627370496.0
-    z = (m - 1.0) / (m + 1.0)
-    w = z * z
-    p = 0.2136589569431927 * w + 0.2209130842311768
-    p = p * w + 0.262334352504183
-    p = p * w + 0.32059853491395984
-    p = p * w + 0.4121985858409005
-    p = p * w + 0.5770780163455203
-    p = p * w + 0.9617966939259898
-    p = p * w + 2.8853900817779268
-    return e + z * p
-
-
-_L0, _L1, _L2, _L3 = map(
-    np.float32, (2.8853900798033365, 0.96179883880211, 0.5767151860190234, 0.43171769745887384)
-)
-_S_HALF_BITS, _S_WIDTH, _S_ZERO_BITS = map(np.uint32, (0x3F3504F3, 23, 0x4B000000))
-_S_SHIFT = np.float32(8388608.0)
-
-
-def _log2_single(t: Any) -> Any:
-    bits = np.float32(t).view(np.uint32)
-    n = np.uint32(np.uint32(bits - _S_HALF_BITS) >> _S_WIDTH)
-    m = np.uint32(bits - np.uint32(n << _S_WIDTH)).view(np.float32)
-    e = np.uint32(n | _S_ZERO_BITS).view(np.float32) - _S_SHIFT
-    z = (m - _S_ONE) / (m + _S_ONE)
-    w = z * z
-    p = _L3 * w + _L2
-    p = p * w + _L1
-    p = p * w + _L0
-    return e + z * p
-
-
-@_inlined
-def _gaussian(tile: Any, numbers: Any) -> None:
-    """2^(a s) of every s."""
-    a = numbers[1]
-    for r in range(tile.shape[0]):
-        for j in range(tile.shape[1]):
-            tile[r, j] = _exp2(tile[r, j] * a)
-
-
-@_inlined
-def _matern(tile: Any, numbers: Any) -> None:
-    """(1 + b z + c z^2) 2^-z, z = sqrt(a s), of every s."""
-    one, a, b, c = numbers[0], numbers[1], numbers[2], numbers[3]
-    for r in range(tile.shape[0]):
-        for j in range(tile.shape[1]):
-            z = np.sqrt(tile[r, j] * a)
-            tile[r, j] = (one + z * (b + c * z)) * _exp2(-z)
-
-
-@_inlined
-def _inverse_multiquadric(tile: Any, numbers: Any) -> None:
-    """(1 + a s)^b of every s."""
-    one, a, b = numbers[0], numbers[1], numbers[2]
-    for r in range(tile.shape[0]):
-        for j in range(tile.shape[1]):
-            tile[r, j] = _exp2(_log2(one + tile[r, j] * a) * b)
-
-
-@_inlined
-def _triangle(tile: Any, numbers: Any) -> None:
-    """max(0, 1 - sqrt(a s)) of every s."""
-    one, a, zero = numbers[0], numbers[1], numbers[0] - numbers[0]
-    for r in range(tile.shape[0]):
-        for j in range(tile.shape[1]):
-            value = one - np.sqrt(tile[r, j] * a)
-            tile[r, j] = value if value > zero else zero
-
-
-@_inlined
-def _epanechnikov(tile: Any, numbers: Any) -> None:
-    """max(0, 1 - a s) of every s."""
-    one, a, zero = numbers[0], numbers[1], numbers[0] - numbers[0]
-    for r in range(tile.shape[0]):
-        for j in range(tile.shape[1]):
-            value = one - tile[r, j] * a
-            tile[r, j] = value if value > zero else zero
-
-
-@_compiled
+@compiled
 def _start(x: Any, i: int, y: Any, t: int, out: Any, r: int, n: int) -> None:
     """Squared differences of the first `n` coordinates, 1 to 4, of row `i` and tile `t`."""
     size = out.shape[1]
@@ -220,7 +65,7 @@ def _start(x: Any, i: int, y: Any, t: int, out: Any, r: int, n: int) -> None:
             out[r, j] = (e * e + f * f) + (g * g + h * h)
 
 
-@_compiled
+@compiled
 def _add_four(x: Any, i: int, y: Any, t: int, out: Any, r: int, k: int) -> None:
     """Add the squared differences of four coordinates from `k` on."""
     a, b, c, d = x[i, k], x[i, k + 1], x[i, k + 2], x[i, k + 3]
@@ -230,7 +75,7 @@ def _add_four(x: Any, i: int, y: Any, t: int, out: Any, r: int, k: int) -> None:
         out[r, j] += (e * e + f * f) + (g * g + h * h)
 
 
-@_compiled
+@compiled
 def _add_eight(x: Any, i: int, y: Any, t: int, out: Any, r: int, k: int) -> None:
     """Add the squared differences of eight coordinates from `k` on."""
     a, b, c, d = x[i, k], x[i, k + 1], x[i, k + 2], x[i, k + 3]
@@ -244,7 +89,7 @@ def _add_eight(x: Any, i: int, y: Any, t: int, out: Any, r: int, k: int) -> None
         out[r, j] += first + ((e * e + f * f) + (g * g + h * h))
 
 
-@_compiled
+@compiled
 def _by_differences(x: Any, i: int, y: Any, t: int, out: Any) -> None:
     """Squared distances of the rows from `i` on and the columns of tile `t`."""
     d = x.shape[1]
@@ -261,7 +106,7 @@ def _by_differences(x: Any, i: int, y: Any, t: int, out: Any) -> None:
         k += 8
 
 
-@_compiled
+@compiled
 def _by_product(product: Any, x_norms: Any, i: int, y_norms: Any, out: Any) -> None:
     """Squared distances from ``-2 x.y``, ``x.x`` and ``y.y``, not below 0."""
     for r in range(out.shape[0]):
@@ -272,7 +117,7 @@ def _by_product(product: Any, x_norms: Any, i: int, y_norms: Any, out: Any) -> N
             out[r, j] = value if value > zero else zero
 
 
-@_compiled
+@compiled
 def _below(squared: Any, threshold: Any) -> int:
     """How many are below `threshold`."""
     count = 0
@@ -282,7 +127,7 @@ def _below(squared: Any, threshold: Any) -> int:
     return count
 
 
-@_compiled
+@compiled
 def _mend(x: Any, i: int, y: Any, t: int, out: Any, threshold: Any) -> None:
     """Compute again, one by one, what is below `threshold`."""
     for r in range(out.shape[0]):
@@ -294,7 +139,7 @@ def _mend(x: Any, i: int, y: Any, t: int, out: Any, threshold: Any) -> None:
                 out[r, j] = value
 
 
-@_compiled
+@compiled
 def _distances(
     x: Any, i: int, y: Any, t: int, out: Any, product: Any, x_norms: Any, y_norms: Any, least: Any
 ) -> None:
@@ -313,7 +158,7 @@ def _distances(
         _mend(x, i, y, t, out, least)
 
 
-@_compiled
+@compiled
 def _weigh(values: Any, strengths: Any, i: int, out: Any) -> None:
     """Add strength times value of the four rows from `i` on to every column of every vector."""
     for c in range(out.shape[0]):
@@ -324,7 +169,7 @@ def _weigh(values: Any, strengths: Any, i: int, out: Any) -> None:
             out[c, j] += first + (w2 * values[2, j] + w3 * values[3, j])
 
 
-@_compiled
+@compiled
 def _flush(partial: Any, total: Any, t: int) -> None:
     """Add `partial` to `total` and empty it."""
     for c in range(partial.shape[0]):
@@ -333,14 +178,31 @@ def _flush(partial: Any, total: Any, t: int) -> None:
             partial[c, j] = 0
 
 
-def _sweep(values: Callable[..., Any], dtype: str) -> Sweep:
-    """Sweep of the kernel that `values` turns squared distances into, for one dtype.
+@compiled
+def _within(x: Any, reach: Any) -> bool:
+    """Whether all elements are smaller than `reach`, and none is NaN."""
+    outside = 0
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            outside += int(not abs(x[i, k]) < reach)
+    return outside == 0
 
-    Only the sweep is kept on disk, with what it calls, under a name of its own and for one
-    signature: Numba numbers the variants of one name, and processes that compile different ones at
-    the same time would overwrite each other's. `values` is a plain function, not a compiled one,
-    which would be another in every process and never be found again.
+
+def _kept(function: Callable[..., Any], kind: str, values: Callable[..., Any], dtype: str) -> Any:
+    """`function` compiled and kept on disk with what it calls, for one kernel and one dtype.
+
+    Under a name of its own and for one signature: Numba numbers the variants of one name, and
+    processes that compile different ones at the same time would overwrite each other's. `values` is
+    a plain function, not a compiled one, which would be another in every process and never be found
+    again.
     """
+    name = f"{kind}_{values.__name__}_{dtype}_{_STAMP}"
+    function.__name__ = function.__qualname__ = name
+    return compiled(function, cache=True)
+
+
+def _sweep(values: Callable[..., Any], dtype: str) -> Sweep:
+    """Weighted sums of the kernel that `values` turns squared distances into, for one dtype."""
 
     def sweep(
         x: Any,
@@ -353,26 +215,53 @@ def _sweep(values: Callable[..., Any], dtype: str) -> Sweep:
         x_norms: Any,
         y_norms: Any,
     ) -> None:
-        tile = np.empty((ROWS, y.shape[2]), x.dtype)
+        flat = np.empty(ROWS * y.shape[2], x.dtype)
+        tile = flat.reshape(ROWS, y.shape[2])
         partial = np.zeros((strengths.shape[1], y.shape[2]), x.dtype)
         for t in range(y.shape[0]):
             for i in range(0, x.shape[0], ROWS):
                 _distances(x, i, y, t, tile, product, x_norms, y_norms, numbers[4])
-                values(tile, numbers)
+                values(flat, numbers)
                 _weigh(tile, strengths, i, partial)
                 if i + ROWS == x.shape[0] or (i + ROWS) % run == 0:
                     _flush(partial, total, t)
 
-    sweep.__name__ = sweep.__qualname__ = f"sweep{values.__name__}_{dtype}"
-    return _compiled(sweep, cache=True)
+    made: Sweep = _kept(sweep, "sweep", values, dtype)
+    return made
 
 
-def _sweeps(values: Callable[..., Any]) -> Sweeps:
-    return {np.dtype(name): _sweep(values, name) for name in ("float32", "float64")}
+def _fill(values: Callable[..., Any], dtype: str) -> Fill:
+    """Values, in `out`, of the kernel that `values` turns squared distances into, for one dtype.
+
+    False, and nothing in `out`, unless all rows of `x` are within reach. All columns are one tile.
+    """
+
+    def fill(x: Any, y: Any, reach: Any, numbers: Any, out: Any) -> bool:
+        if not _within(x, reach):
+            return False
+        n, m = out.shape
+        flat = out.reshape(n * m)
+        rows = max(1, _FILLED // m)
+        for i in range(0, n, rows):
+            _by_differences(x, i, y, 0, out[i : i + rows])
+            values(flat[i * m : (i + rows) * m], numbers)
+        return True
+
+    made: Fill = _kept(fill, "fill", values, dtype)
+    return made
 
 
-gaussian = _sweeps(_gaussian)
-matern = _sweeps(_matern)
-inverse_multiquadric = _sweeps(_inverse_multiquadric)
-triangle = _sweeps(_triangle)
-epanechnikov = _sweeps(_epanechnikov)
+def _loops(values: Callable[..., Any]) -> Loops:
+    names = ("float32", "float64")
+    return Loops(
+        sweeps={np.dtype(name): _sweep(values, name) for name in names},
+        fills={np.dtype(name): _fill(values, name) for name in names},
+    )
+
+
+gaussian = _loops(pointwise.gaussian)
+laplace = _loops(pointwise.laplace)
+matern = _loops(pointwise.matern)
+inverse_multiquadric = _loops(pointwise.inverse_multiquadric)
+triangle = _loops(pointwise.triangle)
+epanechnikov = _loops(pointwise.epanechnikov)

@@ -25,7 +25,8 @@ _RUN = {4: 16, 8: 128}
 _PRODUCT_ROWS = 512
 _PRODUCT_COLUMNS = 1024
 _LARGEST = {4: 2.0**50, 8: 2.0**505}
-_LARGEST_EXPONENT = 1000
+_LARGEST_EXPONENT = {4: 100, 8: 1000}
+_SMALL_EXPONENT = 10
 
 
 class Problem(NamedTuple):
@@ -42,6 +43,11 @@ class Problem(NamedTuple):
     x: NumPy
     y: NumPy
 
+    @property
+    def reach(self) -> float:
+        """What the elements of rows in these units stay below, so that no square overflows."""
+        return _LARGEST[self.dtype.itemsize] * min(1.0, self.length)
+
 
 def problem_of(kernel: object, x: NumPy, y: NumPy, dtype: Any) -> Problem | None:
     """What the sweeps take; None for another kernel, no rows, or rows that are not finite.
@@ -50,20 +56,28 @@ def problem_of(kernel: object, x: NumPy, y: NumPy, dtype: Any) -> Problem | None
     range of `dtype`. float32 rows further out than that are computed in float64; float64 rows more
     than 2^505 lengths away are not taken.
     """
+    if form_of(kernel) is None or min(x.shape + y.shape) == 0:
+        return None
+    largest = float(np.maximum(_largest(x), _largest(y)))  # NaN, if one of them is
+    for fitting in (np.dtype(dtype), np.dtype(np.float64)):
+        problem = problem_if_near(kernel, x, y, fitting)
+        if problem is not None and largest * problem.unit < problem.reach:
+            return problem
+    return None
+
+
+def problem_if_near(kernel: object, x: NumPy, y: NumPy, dtype: Any) -> Problem | None:
+    """What compiled loops take if the rows are within reach; None for another kernel."""
     form = form_of(kernel)
-    if form is None or not isinstance(kernel, RadialKernel) or min(x.shape + y.shape) == 0:
+    if form is None or not isinstance(kernel, RadialKernel):
         return None
     exponent = math.frexp(kernel.length)[1]
-    exponent = 0 if abs(exponent) <= 10 else exponent
-    largest = float(np.maximum(_largest(x), _largest(y)))  # NaN, if one of them is
-    if abs(exponent) > _LARGEST_EXPONENT:
+    if abs(exponent) <= _SMALL_EXPONENT:
+        return Problem(form, kernel.length, 1.0, dtype, x, y)
+    if abs(exponent) > _LARGEST_EXPONENT[dtype.itemsize]:
         return None
     unit = math.ldexp(1.0, -exponent)
-    for fitting in (np.dtype(dtype), np.dtype(np.float64)):
-        narrow = fitting.itemsize == 4
-        if largest * unit < _LARGEST[fitting.itemsize] and not (narrow and abs(exponent) > 100):
-            return Problem(form, kernel.length * unit, unit, fitting, x, y)
-    return None
+    return Problem(form, kernel.length * unit, unit, dtype, x, y)
 
 
 def column_sums(problem: Problem, strengths: NumPy) -> NumPy:
@@ -73,10 +87,10 @@ def column_sums(problem: Problem, strengths: NumPy) -> NumPy:
     strengths = np.ldexp(strengths, -power)
     out = np.empty((strengths.shape[1], y.shape[0]))
     for columns in tiles(y.shape[0], _block_rows(problem)):
-        packed = _packed(_in_units(problem, y[columns]))
+        packed = _packed(in_units(problem, y[columns]))
         total = np.zeros((packed.shape[0], strengths.shape[1], packed.shape[2]))
         for rows in tiles(problem.x.shape[0], _block_rows(problem)):
-            x, weights = _in_units(problem, problem.x[rows]), strengths[rows].astype(dtype)
+            x, weights = in_units(problem, problem.x[rows]), strengths[rows].astype(dtype)
             missing = -x.shape[0] % fused.ROWS
             x = _filled(x, x.shape[0] + missing)
             weights = np.concatenate([weights, np.zeros((missing, weights.shape[1]), dtype)])
@@ -104,6 +118,13 @@ def symmetric_sum(problem: Problem, strengths: NumPy) -> float:
     return total
 
 
+def numbers_of(problem: Problem, threshold: float = 0.0) -> NumPy:
+    """What a kernel of squared distances is told, and below which a product must be mended."""
+    form = problem.form
+    scale = form.a / problem.length / problem.length
+    return np.array([1.0, scale, form.b, form.c, threshold], dtype=problem.dtype)
+
+
 def _largest(x: NumPy) -> float:
     """Largest absolute value; infinite or NaN if one of them is."""
     return max(abs(float(x.max())), abs(float(x.min())))
@@ -116,8 +137,11 @@ def _block_rows(problem: Problem) -> int:
     return min(_BLOCK_ROWS, max(64, fitting))
 
 
-def _in_units(problem: Problem, x: NumPy) -> NumPy:
+def in_units(problem: Problem, x: NumPy) -> NumPy:
     """A copy of `x` in the units and the dtype of `problem`, contiguous."""
+    wide = x.dtype.itemsize > problem.dtype.itemsize  # its range may be, before it is scaled
+    if wide and problem.unit != 1.0:
+        return np.array(x * np.float64(problem.unit), dtype=problem.dtype, order="C")
     x = np.array(x, dtype=problem.dtype, order="C")
     if problem.unit != 1.0:
         x *= problem.dtype.type(problem.unit)
@@ -188,13 +212,12 @@ def _swept(
     product: tuple[NumPy, NumPy, NumPy] | None = None,
 ) -> None:
     """Call the sweep."""
-    form, dtype = problem.form, problem.dtype
-    scale = form.a / problem.length / problem.length
-    numbers = np.array([1.0, scale, form.b, form.c, threshold], dtype=dtype)
+    dtype = problem.dtype
     if product is None:
         product = np.empty((0, 0), dtype), np.empty(0, dtype), np.empty(0, dtype)
     x, packed, strengths = (np.ascontiguousarray(part) for part in (x, packed, strengths))
-    form.sweeps[dtype](x, packed, strengths, numbers, _RUN[dtype.itemsize], total, *product)
+    numbers, run = numbers_of(problem, threshold), _RUN[dtype.itemsize]
+    problem.form.loops.sweeps[dtype](x, packed, strengths, numbers, run, total, *product)
 
 
 def _threshold(problem: Problem, reach: float) -> float | None:

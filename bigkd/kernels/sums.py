@@ -187,6 +187,7 @@ def _potential_by_values(kernel: Function, xp: Any, x: Array, y: Array, strength
     width = min(m, max(math.isqrt(TILE_ELEMENTS), TILE_ELEMENTS // n))
     for columns in tiles(m, width):
         for rows in tiles(n, max(1, TILE_ELEMENTS // width)):
-            values = xp.astype(kernel(x[rows, :], y[columns, :]), xp.float64, copy=False)
+            with np.errstate(over="ignore"):  # of distances between rows whose value is 0
+                values = xp.astype(kernel(x[rows, :], y[columns, :]), xp.float64, copy=False)
             out[rows, :] += values @ strengths[columns, :]
     return out

@@ -144,6 +144,15 @@ def test_pair_sum__is_nan_if_a_row_or_a_strength_is():
     assert np.isnan(pair_sum(Gaussian(1.0), x, x, weights, weights))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", [1e-3, 0.5, 1e3])
+def test_pair_sum__of_rows_almost_out_of_range(kind, length, dtype):
+    x = np.linspace(-1.0, 1.0, 3)[:, None].repeat(15, axis=1) * (1e15 if dtype == "f4" else 1e152)
+    x = x.astype(dtype)
+    assert_accurate(KINDS[kind](length), x, x)
+
+
 def test_pair_sum__of_rows_infinitely_far_is_nothing():
     x = np.array([[np.inf, 0.0]])
     assert pair_sum(Gaussian(1.0), x, np.zeros((3, 2))) == 0.0

@@ -263,7 +263,7 @@ def test_sums__have_the_same_bits_in_every_thread(width):
         assert len(set(pool.map(work, range(16)))) == 1
 
 
-def test_sweeps__are_compiled_for_one_signature_under_a_name_of_their_own():
+def test_loops__are_compiled_for_one_signature_under_a_name_of_their_own():
     """Otherwise processes that compile at the same time may load each other's from disk."""
     for dtype in ("f4", "f8"):
         for width in (1, 2, 20):
@@ -273,15 +273,16 @@ def test_sweeps__are_compiled_for_one_signature_under_a_name_of_their_own():
                 pair_sum(Laplace(5.0), x, x, u[:, 0], u[:, 1])
     kinds = (
         fused.gaussian,
+        fused.laplace,
         fused.matern,
         fused.inverse_multiquadric,
         fused.triangle,
         fused.epanechnikov,
     )
-    sweeps = [sweep for kind in kinds for sweep in kind.values()]
-    assert all(len(sweep.signatures) <= 1 for sweep in sweeps)
-    assert len(fused.gaussian[np.dtype("f4")].signatures) == 1
-    assert len({sweep.py_func.__qualname__ for sweep in sweeps}) == 10
+    loops = [loop for kind in kinds for each in kind for loop in each.values()]
+    assert all(len(loop.signatures) <= 1 for loop in loops)
+    assert len(fused.gaussian.sweeps[np.dtype("f4")].signatures) == 1
+    assert len({loop.py_func.__qualname__ for loop in loops}) == 24
 
 
 @pytest.mark.parametrize(
