@@ -118,6 +118,40 @@ class PairSummary(Protocol[State]):
         ...
 
 
+class RowMap(Protocol):
+    """A map from rows to rows of numbers that are stored."""
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of what one row becomes."""
+        ...
+
+    def __call__(self, rows: Rows) -> Array:
+        """What `rows` become, shape ``(n, *row_shape)``, float64."""
+        ...
+
+    def footprint(self, n_rows: int, itemsize: int) -> Footprint:
+        """Cost of `n_rows` rows; the state is what they become."""
+        ...
+
+
+class PairMap(Protocol):
+    """Numbers of each pair of rows of two collections, which are stored."""
+
+    @property
+    def n_values(self) -> int:
+        """Numbers of one pair."""
+        ...
+
+    def __call__(self, left: Rows, right: Rows) -> Array:
+        """Numbers of every pair, shape ``(n_values, n_left, n_right)``, float64."""
+        ...
+
+    def footprint(self, n_left: int, n_right: int, itemsize: int) -> Footprint:
+        """Cost of a tile of ``n_left`` by ``n_right`` pairs; the state is the tile."""
+        ...
+
+
 class FeatureMap(Protocol):
     """A map from rows of width `width` to rows of width `n_features`."""
 

@@ -13,6 +13,9 @@ from bigkd.protocols import Array, Rows
 
 NonFinite = Literal["raise", "drop"]
 
+Policy: TypeAlias = Literal["raise", "drop", "keep"]
+"""What becomes of rows with values that are not finite; those kept are the summary's to treat."""
+
 
 Raw: TypeAlias = tuple[Array | None, Array | None, Array | None]
 """Rows, weights and vectors of one block as the graph hands them over; None what tasks read."""
@@ -58,7 +61,7 @@ def _stored(source: Source, block: int) -> tuple[int, int]:
     return source.first_index(block), source.bounds[block + 1] - source.bounds[block]
 
 
-def read_rows(source: Source, block: int, raw: Raw | None, nonfinite: NonFinite) -> Rows:
+def read_rows(source: Source, block: int, raw: Raw | None, nonfinite: Policy) -> Rows:
     """The rows of `block`, checked; `raw` is what the graph handed over.
 
     Raises
@@ -102,7 +105,7 @@ def _beside(part: Source | None, piece: Array | None, first: int, like: Array) -
     return xp.asarray(to_host(beside), device=device(like))
 
 
-def collect_rows(source: Source, nonfinite: NonFinite) -> Rows:
+def collect_rows(source: Source, nonfinite: Policy) -> Rows:
     """All rows of `source` in memory, checked: for methods that need every pair."""
     parts = [read_rows(source, block, None, nonfinite) for block in range(source.n_blocks)]
     xp = namespace(parts[0].values)
@@ -119,8 +122,10 @@ def collect_rows(source: Source, nonfinite: NonFinite) -> Rows:
     return rows
 
 
-def _checked(source: Source, block: int, rows: Rows, nonfinite: NonFinite) -> Rows:
+def _checked(source: Source, block: int, rows: Rows, nonfinite: Policy) -> Rows:
     """`rows` without those that are not finite."""
+    if nonfinite == "keep":
+        return rows
     xp = namespace(rows.values)
     parts = [part for part in (rows.values, rows.weights, rows.vectors) if part is not None]
     if all(_is_finite(xp, part) for part in parts):

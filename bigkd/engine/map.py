@@ -10,7 +10,7 @@ from dask.delayed import delayed
 
 from bigkd.backends import namespace
 from bigkd.engine.alignment import aligned
-from bigkd.engine.inputs import NonFinite, Raw, raw_blocks, read_rows, without_graph
+from bigkd.engine.inputs import Policy, Raw, raw_blocks, read_rows, without_graph
 from bigkd.io import Source
 from bigkd.protocols import Array
 
@@ -21,7 +21,7 @@ def map_rows(
     *,
     width: int,
     dtype: np.dtype[Any],
-    nonfinite: NonFinite = "raise",
+    nonfinite: Policy = "raise",
 ) -> da.Array:
     """Dask array of shape ``(n_rows, width)``: ``function(rows)`` of each block; nothing is run.
 
@@ -48,7 +48,7 @@ def _apply(
     source: Source,
     block: int,
     raw: Raw | None,
-    nonfinite: NonFinite,
+    nonfinite: Policy,
     shape: tuple[int, int],
     dtype: np.dtype[Any],
 ) -> Array:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bigkd.config import MEGABYTE, TASK_BYTES
-from bigkd.engine.inputs import NonFinite
+from bigkd.engine.inputs import Policy
 from bigkd.engine.pairs import Square
 from bigkd.engine.stripes import Stripe, held_states
 from bigkd.errors import MemoryPlanError
@@ -36,6 +36,8 @@ class Plan:
     task_bytes
         Most bytes that a thread holds at once: rows, temporaries, its state, and finished states
         that wait to be merged.
+    remedy
+        What to do where that does not fit.
     """
 
     label: str
@@ -44,6 +46,10 @@ class Plan:
     n_tasks: int
     bytes_read: int
     task_bytes: int
+    remedy: str = (
+        "Use smaller block_rows, or fewer n_frequencies where there are any (second moments fall "
+        "with their square)"
+    )
 
     def validate(self, available: int) -> None:
         """Refuse a pass that does not fit.
@@ -56,10 +62,9 @@ class Plan:
         if self.task_bytes > available:
             need, have = self.task_bytes / 1e9, available / 1e9
             raise MemoryPlanError(
-                f"{self.label}: one task needs {need:.2f} GB (rows, temporaries and summary); a "
-                f"worker thread has {have:.2f} GB. Use smaller block_rows, or fewer "
-                f"n_frequencies where there are any (second moments fall with their square), or "
-                f"give each worker thread at least {need:.2f} GB."
+                f"{self.label}: one task needs {need:.2f} GB (rows, temporaries and results); a "
+                f"worker thread has {have:.2f} GB. {self.remedy}, or give each worker thread at "
+                f"least {need:.2f} GB."
             )
 
 
@@ -70,7 +75,7 @@ def plan_pass(
     cost: Footprint,
     *,
     exact: bool,
-    nonfinite: NonFinite,
+    nonfinite: Policy,
     distributed: bool = False,
 ) -> Plan:
     """Predict a pass over `source` whose updates cost `cost`; on a cluster, or in this process."""
@@ -79,7 +84,7 @@ def plan_pass(
     updating, merging = (
         held + more if held else 0 for held in held_states(len(stripes), exact=exact)
     )
-    reading = _reading(source, max(rows), nonfinite) + cost.scratch + updating * cost.state
+    reading = reading_bytes(source, max(rows), nonfinite) + cost.scratch + updating * cost.state
     return Plan(
         label=label,
         n_rows=source.n_rows,
@@ -90,7 +95,7 @@ def plan_pass(
     )
 
 
-def _reading(source: Source, n_rows: int, nonfinite: NonFinite) -> int:
+def reading_bytes(source: Source, n_rows: int, nonfinite: Policy) -> int:
     """Bytes of the rows a task holds while it works on one block, of the `n_rows` it reads."""
     block = source.largest_block * source.row_bytes
     checks = source.largest_block * (16 + source.width) + (block if nonfinite == "drop" else 0)

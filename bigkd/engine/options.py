@@ -9,6 +9,7 @@ from bigkd.engine.inputs import NonFinite
 from bigkd.engine.progress import Reporting
 from bigkd.engine.schedulers import Scheduler
 from bigkd.engine.session import Settings
+from bigkd.errors import InputError
 from bigkd.io import Source, open_rows
 from bigkd.io.zarr_rows import Missing
 
@@ -26,6 +27,8 @@ class ReadOptions(TypedDict, total=False):
         Rows of one read where the store leaves it open; about 32 MB by default.
     missing
         Zarr chunks that do not exist: ``"raise"``, ``"skip"`` their rows (counted), or ``"fill"``.
+    image_size
+        Height and width that pictures in files are resampled to; by default all must be of one.
     nonfinite
         Rows with NaN or infinities: ``"raise"``, or ``"drop"`` them (counted).
     """
@@ -34,6 +37,7 @@ class ReadOptions(TypedDict, total=False):
     columns: tuple[str, ...] | None
     block_rows: int | None
     missing: Missing
+    image_size: tuple[int, int] | None
     nonfinite: NonFinite
 
 
@@ -83,6 +87,8 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
             near = difflib.get_close_matches(name, [*_READ, *_RUN], n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"unexpected keyword argument {name!r}.{hint}")
+    if options.get("nonfinite") == "keep":  # for those who know what to do with such rows
+        raise InputError("nonfinite must be 'raise' or 'drop'; got 'keep'.")
     return Settings(**{name: options[name] for name in _RUN if name in options})
 
 

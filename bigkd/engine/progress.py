@@ -25,13 +25,16 @@ class Event(NamedTuple):
 
     label: str
     done: int
-    """Rows done."""
+    """Rows done, or pairs of rows."""
 
     total: int
-    """Rows of the pass."""
+    """Rows of the pass, or pairs of rows."""
 
     seconds: float
     """Since the pass began."""
+
+    unit: str = "rows"
+    """What is counted: ``"rows"``, or ``"pairs"``."""
 
 
 Reporting: TypeAlias = bool | str | Path | Callable[[Event], None] | None
@@ -58,7 +61,7 @@ class Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             TaskProgressColumn(),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} rows"),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} {task.fields[unit]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True),
@@ -69,7 +72,9 @@ class Bar:
     def __call__(self, event: Event) -> None:
         """Move the bar of the event's pass."""
         if event.label not in self._tasks:
-            self._tasks[event.label] = self._bars.add_task(event.label, total=event.total)
+            self._tasks[event.label] = self._bars.add_task(
+                event.label, total=event.total, unit=event.unit
+            )
         self._bars.update(self._tasks[event.label], completed=event.done)
 
     def close(self) -> None:
@@ -121,13 +126,13 @@ def reporter(progress: Reporting) -> Reporter:
 
 
 class Watch:
-    """Counts the rows of one pass, and knows when something last happened.
+    """Counts the rows of one pass, or pairs, and knows when something last happened.
 
     Events may come from another thread, and late: after the pass they are not shown any more.
     """
 
-    def __init__(self, show: Reporter, label: str, total: int) -> None:
-        self._show, self._label, self._total = show, label, total
+    def __init__(self, show: Reporter, label: str, total: int, unit: str = "rows") -> None:
+        self._show, self._label, self._total, self._unit = show, label, total, unit
         self._done = 0
         self._began = self._moved = time.monotonic()
         self._lock = threading.Lock()
@@ -156,7 +161,8 @@ class Watch:
                 return
             self._moved = time.monotonic()
             self._done = min(self._total, self._done + rows)
-            self._show(Event(self._label, self._done, self._total, self._moved - self._began))
+            seconds = self._moved - self._began
+            self._show(Event(self._label, self._done, self._total, seconds, self._unit))
 
     def on_event(self, event: Any) -> None:
         """Count what a worker process reported; `check` raises what the reporter raised."""

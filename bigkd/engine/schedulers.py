@@ -34,6 +34,8 @@ class Runner(Protocol):
     """Computes graphs."""
 
     distributed: bool
+    same_machine: bool
+    """Whether all work is done where this process is, as far as is known."""
 
     def compute(self, root: Any, *, watch: Watch, topic: str, rows: dict[str, int]) -> Any:
         """Value of the delayed `root`; `rows` tells how many rows each named task stands for."""
@@ -57,6 +59,7 @@ class LocalRunner:
     """The current process: one task at a time, or one on each thread."""
 
     distributed = False
+    same_machine = True
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -86,6 +89,7 @@ class ClusterRunner:
             )
         if client.status in ("closing", "closed"):
             raise ClusterError(f"{client} is closed; pass one that is open, or an address.")
+        self.same_machine = isinstance(client.cluster, LocalCluster)
         self._client = client
         self._stall_seconds = stall_seconds
 

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,18 +15,20 @@ from dask.utils import parse_bytes
 from bigkd import __version__
 from bigkd.config import STALL_SECONDS
 from bigkd.engine.checkpoints import Checkpoint, is_finished, keep, require_folder, restore
-from bigkd.engine.inputs import NonFinite
+from bigkd.engine.inputs import Policy
 from bigkd.engine.memory import Plan, plan_pairs, plan_pass
 from bigkd.engine.pairs import cut_pairs
 from bigkd.engine.progress import Reporter, Reporting, Watch, reporter
 from bigkd.engine.schedulers import Runner, Scheduler, open_runner
 from bigkd.engine.stripes import cut_segments, cut_stripes
 from bigkd.engine.tasks import Job, Reduced, merge, merge_all
+from bigkd.engine.tiles import Tiling, check_graph, fill_graph, pair_tiling, row_tiling
 from bigkd.engine.tokens import spec_token
 from bigkd.engine.work import Run, Work, pairs_work, rows_work
 from bigkd.errors import EmptyInputError, InputError
-from bigkd.io import Source
-from bigkd.protocols import PairSummary, Summary
+from bigkd.io import Source, TiledArray, remove_store
+from bigkd.io.tiled import At, scratch_path, whole_path
+from bigkd.protocols import PairMap, PairSummary, RowMap, Summary
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +47,8 @@ class Settings:
         Folder that every worker can write to. Finished segments are kept there, and a call with
         equal data and parameters goes on from them.
     nonfinite
-        ``"raise"``, or ``"drop"`` to leave out rows that are not finite.
+        ``"raise"``, ``"drop"`` to leave out rows that are not finite, or ``"keep"`` for summaries
+        that know what to do with them.
     memory_limit
         Bytes that one task may use, or text such as ``"2 GiB"``; what the workers have by default.
     stall_seconds
@@ -54,12 +58,12 @@ class Settings:
     scheduler: Scheduler = None
     progress: Reporting = None
     checkpoint: str | Path | None = None
-    nonfinite: NonFinite = "raise"
+    nonfinite: Policy = "raise"
     memory_limit: int | str | None = None
     stall_seconds: float = STALL_SECONDS
 
     def __post_init__(self) -> None:
-        if self.nonfinite not in ("raise", "drop"):
+        if self.nonfinite not in ("raise", "drop", "keep"):
             raise InputError(f"nonfinite must be 'raise' or 'drop'; got {self.nonfinite!r}.")
         if not self.stall_seconds > 0:
             raise InputError(f"stall_seconds must be positive; got {self.stall_seconds!r}.")
@@ -88,7 +92,7 @@ class Settings:
 
 @dataclass(kw_only=True)
 class Session:
-    """The engine's three verbs, on one runner; made by `open_session`."""
+    """The engine's verbs, on one runner; made by `open_session`."""
 
     settings: Settings
     runner: Runner
@@ -149,12 +153,144 @@ class Session:
         run, policy = Run(self.runner.distributed), self.settings.nonfinite
         jobs = [Job(summary, source, policy, 0, run.topic) for source in (left, other)]
         root, rows = self._graph(pairs_work(jobs, squares), run)
-        reduced = self._compute(root, rows, run, label=label)
+        reduced = self._compute(root, rows, run, label=label, unit="pairs")
         _require_rows(reduced, left if right is None else right)
         return reduced
 
-    def _compute(self, root: Any, rows: dict[str, int], run: Run, *, label: str) -> Reduced:
-        with Watch(self.show, label, sum(rows.values())) as watch:
+    def store_rows(self, function: RowMap, source: Source, path: str, *, label: str) -> TiledArray:
+        """Write what `function` makes of each row of `source`, in order: one pass.
+
+        Parameters
+        ----------
+        function
+            What a row becomes.
+        source
+            The rows; all of them must exist.
+        path
+            Folder or URL of a store with the array ``rows``. `TiledArray.data_path` can be read at
+            once, and `TiledArray.finish` makes a store of it that others can read. Tiles that an
+            interrupted call of equal data and parameters left are checked, not made again.
+        label
+            What progress calls it.
+
+        Raises
+        ------
+        MemoryPlanError, DataError
+            As `reduce`.
+        InputError
+            If something else is at `path`, or rows would be left out.
+        StoreError
+            If nothing can be written there.
+        """
+        run = Run(self.runner.distributed)
+        job = self._place_keeping(function, source, run)
+        token = spec_token(__version__, source.identity(), function, job.nonfinite)
+        tiling = row_tiling(function, source, whole_path(path), job=job, token=token, label=label)
+        return self._fill(tiling, run)
+
+    def store_pairs(
+        self,
+        function: PairMap,
+        left: Source,
+        right: Source,
+        path: str,
+        *,
+        label: str,
+        name: str,
+        dims: tuple[str, str, str],
+        made_from: tuple[str, ...] | None = None,
+        overwrite: bool = False,
+    ) -> TiledArray:
+        """Write what `function` makes of every pair of a row of `left` and a row of `right`.
+
+        As `store_rows`; the array is called `name` and has the dimensions `dims`, of values, rows
+        of `left` and rows of `right`. `made_from` names what the rows are, where they are made anew
+        by each call; their own identities by default.
+        """
+        run = Run(self.runner.distributed)
+        jobs = [self._place_keeping(function, source, run) for source in (left, right)]
+        content = made_from or (left.identity(), right.identity())
+        token = spec_token(__version__, *content, function, jobs[0].nonfinite)
+        tiling = pair_tiling(
+            function, (left, right), whole_path(path), jobs=jobs, token=token, label=label,
+            name=name, dims=dims,
+        )  # fmt: skip
+        return self._fill(tiling, run, overwrite=overwrite)
+
+    @contextmanager
+    def scratch(self, *content: Any, beside: str | Path | None = None) -> Iterator[str]:
+        """A folder for intermediate results that all workers reach; gone when the call ends well.
+
+        Parameters
+        ----------
+        *content
+            What they are made from: other content is kept elsewhere.
+        beside
+            A result larger than memory. In the checkpoint folder, or else beside the result,
+            the folder stays after faults, and an equal call finds it again.
+
+        Raises
+        ------
+        InputError
+            If there is no place that workers of another machine reach.
+        """
+        kept, token = self.settings.checkpoint, spec_token(__version__, *content)
+        if kept is None and beside is None:
+            self._require_same_machine()
+            with tempfile.TemporaryDirectory(prefix="bigkd-") as folder:
+                yield folder
+            return
+        if kept is not None:
+            require_folder(str(kept))
+        place = whole_path(scratch_path(beside or "") if kept is None else kept)
+        yield f"{place}/{token}"
+        remove_store(place if kept is None else f"{place}/{token}")
+
+    def _require_same_machine(self) -> None:
+        if not self.runner.same_machine:
+            raise InputError(
+                "this needs a place for intermediate results that all workers of the cluster can "
+                "reach; pass checkpoint=FOLDER."
+            )
+
+    def _place_keeping(self, function: Any, source: Source, run: Run) -> Job:
+        policy = self.settings.nonfinite
+        if policy == "drop":
+            raise InputError(
+                "nonfinite='drop' would leave rows out of a result with a place for each; mend "
+                "the data, or leave such rows out before."
+            )
+        return Job(function, source, policy, 0, run.topic)
+
+    def _fill(self, tiling: Tiling, run: Run, *, overwrite: bool = False) -> TiledArray:
+        self._admit(tiling.plan)
+        before = tiling.array.begin(overwrite=overwrite)
+        with Watch(self.show, tiling.plan.label, tiling.total, tiling.unit) as watch:
+            done = self._whole(tiling, before, watch)
+            root, sizes = fill_graph(tiling, done, run)
+            if sizes:
+                self.runner.compute(root, watch=watch, topic=run.topic or run.name, rows=sizes)
+        return tiling.array
+
+    def _whole(self, tiling: Tiling, before: dict[At, bytes], watch: Watch) -> set[At]:
+        """Those of the tiles finished before that are as they were written."""
+        if not before:
+            return set()
+        run = Run(self.runner.distributed)
+        root = check_graph(tiling, before, run)
+        found = self.runner.compute(root, watch=watch, topic=run.topic or run.name, rows={})
+        whole = {at for at, good in zip(before, found, strict=True) if good}
+        if not self.runner.distributed:
+            watch.advance(sum(map(tiling.size, whole)))
+        if len(whole) < len(before):
+            number, path = len(before) - len(whole), tiling.array.path
+            logger.warning("%d tiles of %s are damaged and are made again", number, path)
+        return whole
+
+    def _compute(
+        self, root: Any, rows: dict[str, int], run: Run, *, label: str, unit: str = "rows"
+    ) -> Reduced:
+        with Watch(self.show, label, sum(rows.values()), unit) as watch:
             reduced: Reduced = self.runner.compute(
                 root, watch=watch, topic=run.topic or run.name, rows=rows
             )
@@ -208,7 +344,7 @@ class Session:
     def _checkpoint(self, token: str, number: int) -> Checkpoint | None:
         if self.settings.checkpoint is None:
             return None
-        root = str(self.settings.checkpoint).rstrip("/")
+        root = whole_path(self.settings.checkpoint)
         return Checkpoint(f"{root}/{token}/{number:05d}.zarr", f"{token}/{number}")
 
 

@@ -12,7 +12,7 @@ from distributed import get_worker
 
 from bigkd.backends import namespace
 from bigkd.engine.alignment import aligned
-from bigkd.engine.inputs import NonFinite, Raw, read_rows
+from bigkd.engine.inputs import Policy, Raw, read_rows
 from bigkd.engine.stripes import Stripe
 from bigkd.io import Source
 from bigkd.protocols import Array
@@ -39,7 +39,7 @@ class Job(NamedTuple):
 
     summary: Any  # a Summary, or a PairSummary
     source: Source
-    nonfinite: NonFinite
+    nonfinite: Policy
     first_row: int  # row number of the first row, where rows were summarised before
     topic: str | None  # where a worker process reports its progress
 

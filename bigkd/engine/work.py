@@ -52,13 +52,14 @@ class Work:
         return bool(self.jobs[0].summary.exact)
 
 
-def _node(job: Job) -> Any:
+def node_of(job: Job) -> Any:
+    """What every task of a pass needs to know, as one node of the graph."""
     return delayed(job._replace(source=without_graph(job.source)), traverse=False)
 
 
 def rows_work(job: Job, stripes: list[Stripe]) -> Work:
     """A pass over rows."""
-    node, raw, bounds = _node(job), raw_blocks(job.source), job.source.bounds
+    node, raw, bounds = node_of(job), raw_blocks(job.source), job.source.bounds
 
     def start(at: int, before: Any, key: str) -> Any:
         own = _of(stripes[at], raw)
@@ -76,7 +77,7 @@ def rows_work(job: Job, stripes: list[Stripe]) -> Work:
 
 def pairs_work(jobs: list[Job], squares: list[Square]) -> Work:
     """A pass over pairs of rows of two collections, or of one."""
-    nodes, raws = [_node(job) for job in jobs], [raw_blocks(job.source) for job in jobs]
+    nodes, raws = [node_of(job) for job in jobs], [raw_blocks(job.source) for job in jobs]
 
     def start(at: int, before: Any, key: str) -> Any:
         square = squares[at]

@@ -2,20 +2,26 @@
 
 from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset, store_kind
 from bigkd.io.image_folder import read_images
+from bigkd.io.labelled import load_array, open_labelled
 from bigkd.io.rows import open_rows
 from bigkd.io.sampling import sample, sample_rows
 from bigkd.io.sources import ArraySource, DaskSource, Source
 from bigkd.io.states import arrays_to_state, load_state, save_state, state_to_arrays
+from bigkd.io.tiled import TiledArray, open_tiled
 
 __all__ = [
     "ArraySource",
     "DaskSource",
     "Source",
+    "TiledArray",
     "arrays_to_state",
     "is_store",
+    "load_array",
     "load_dataset",
     "load_state",
+    "open_labelled",
     "open_rows",
+    "open_tiled",
     "read_images",
     "remove_store",
     "sample",

@@ -6,22 +6,31 @@ on a local disk, the finished folder is renamed into place, so that a reader mee
 or none. Reading checks every byte against the manifest. Nothing is ever unpickled.
 """
 
+import glob
 import os
 import shutil
 import uuid
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 import zarr
 from zarr.codecs import ZstdCodec
 from zarr.core.sync import sync
-from zarr.storage import FsspecStore
+from zarr.storage import FsspecStore, LocalStore
 
 from bigkd.errors import InputError, StoreError
-from bigkd.io.manifests import MANIFEST, checksum, corrupted, read_manifest, write_manifest
+from bigkd.io.manifests import (
+    MANIFEST,
+    UNFINISHED,
+    corrupted,
+    differing,
+    read_document,
+    read_manifest,
+    write_manifest,
+)
 
 _TEXT = np.dtype("O", metadata={"element_type": str})  # as xarray marks text, even if empty
 
@@ -48,19 +57,20 @@ def save_dataset(
     InputError
         If something is at `path` and `overwrite` is False, or it is not a store of this package.
     """
-    dataset = _portable_text(dataset.load())
+    dataset = portable_text(dataset.load())
     target = str(path)
+    refuse_existing(target, overwrite=overwrite)
     if "://" in target:
-        _refuse_existing(_remote_state(target), target, overwrite)
-        _write(dataset, target, kind)
+        write_variables(dataset, target)
+        write_manifest(target, kind, dataset)
         return
     final = Path(target)
-    _refuse_existing(_local_state(final), target, overwrite)
     final.parent.mkdir(parents=True, exist_ok=True)
     fresh = final.with_name(f".{final.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
-        _write(dataset, str(fresh), kind)
-        _swap(fresh, final)
+        write_variables(dataset, str(fresh))
+        write_manifest(str(fresh), kind, dataset)
+        swap(fresh, final)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -80,18 +90,22 @@ def load_dataset(path: str | Path, *, kind: str) -> xr.Dataset:
         raise StoreError(
             f"{target} holds {manifest['kind']!r}; expected {kind!r}. Was another path meant?"
         )
+    if "tiled" in manifest:
+        raise StoreError(
+            f"{target} holds {manifest['tiled']} in tiles, which may be larger than memory. Open "
+            f"it, with xarray.open_zarr({target!r})."
+        )
     try:
         dataset = xr.open_zarr(target, zarr_format=3, consolidated=False, chunks=None).load()
-        found = {str(name): checksum(v) for name, v in dataset.variables.items()}
+        differ = differing(dataset, manifest)
     except Exception as error:  # codecs raise their own types on flipped bits
         raise corrupted(target, f"{type(error).__name__}: {error}") from error
-    expected = manifest["variables"]
-    differ = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
     if differ:
-        raise corrupted(target, f"{', '.join(differ)} does not match its checksum")
+        raise corrupted(target, f"{differ} does not match its checksum")
     del dataset.attrs[MANIFEST]
-    in_order = {name: dataset[name].variable for name in expected if name in dataset.data_vars}
-    return _plain_text(dataset.drop_vars(in_order).assign(in_order))
+    names = [name for name in manifest["variables"] if name in dataset.data_vars]
+    in_order = {name: dataset[name].variable for name in names}
+    return plain_text(dataset.drop_vars(in_order).assign(in_order))
 
 
 def store_kind(path: str | Path) -> str:
@@ -115,27 +129,30 @@ def is_store(path: str | Path) -> bool:
 
 
 def remove_store(path: str | Path) -> None:
-    """Delete a local store, or nothing where there is none."""
-    shutil.rmtree(path, ignore_errors=True)
+    """Delete everything at `path`, or nothing where there is nothing."""
+    if "://" in str(path):
+        sync(FsspecStore.from_url(str(path)).delete_dir(""))
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def _write(dataset: xr.Dataset, target: str, kind: str) -> None:
+def write_variables(dataset: xr.Dataset, target: str, *, mode: Literal["w", "a"] = "w") -> None:
+    """Write `dataset` to a store, alone or beside what is there; nobody vouches for it yet."""
     codec = ZstdCodec(level=1, checksum=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Consolidated metadata")
         dataset.to_zarr(
             target,
-            mode="w",
+            mode=mode,
             zarr_format=3,
             consolidated=False,
             write_empty_chunks=True,
             encoding={name: {"compressors": [codec]} for name in dataset.variables},
         )
         zarr.consolidate_metadata(target)
-    write_manifest(target, kind, dataset)
 
 
-def _portable_text(dataset: xr.Dataset) -> xr.Dataset:
+def portable_text(dataset: xr.Dataset) -> xr.Dataset:
     """Text of variable length: Zarr's format says nothing of NumPy's fixed-length text."""
     text = {}
     for name, variable in dataset.variables.items():
@@ -151,7 +168,7 @@ def _portable_text(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.assign(text)
 
 
-def _plain_text(dataset: xr.Dataset) -> xr.Dataset:
+def plain_text(dataset: xr.Dataset) -> xr.Dataset:
     """Text as NumPy's own ``str`` type, of fixed length."""
     return dataset.assign(
         {
@@ -166,27 +183,36 @@ def _fixed_length(text: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.array(text.tolist(), dtype=np.str_).reshape(text.shape)
 
 
-def _local_state(path: Path) -> str:
-    """Whether there is ``"nothing"`` at `path`, a store of this package, or something ``"else"``.
+def _state(target: str) -> str:
+    """Whether there is ``"nothing"`` at `target`, a store of this package, or something ``"else"``.
 
-    A store with damaged data or attributes is still one: it may be replaced.
+    A store with damaged data or attributes is still one: it may be replaced. One that is
+    ``"unfinished"`` is nobody's result.
     """
-    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
-        return "nothing"
-    document = path / "zarr.json"
-    if document.is_file() and f'"{MANIFEST}"'.encode() in document.read_bytes():
+    if "://" in target:
+        store: Any = FsspecStore.from_url(target, read_only=True)
+        empty = sync(store.is_empty(""))
+    else:
+        path = Path(target)
+        empty = not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir()))
+        store = LocalStore(path, read_only=True) if path.is_dir() else None
+    if empty or store is None:
+        return "nothing" if empty else "else"
+    document = read_document(store)
+    if f'"{MANIFEST}"'.encode() in document:
         return "store"
-    return "else"
+    return "unfinished" if f'"{UNFINISHED}"'.encode() in document else "else"
 
 
-def _remote_state(target: str) -> str:
-    if is_store(target):
-        return "store"
-    everything = FsspecStore.from_url(target, read_only=True)
-    return "nothing" if sync(everything.is_empty("")) else "else"
+def refuse_existing(target: str, *, overwrite: bool) -> None:
+    """Refuse to write where something is already, unless it is a store to be replaced.
 
-
-def _refuse_existing(state: str, target: str, overwrite: bool) -> None:
+    Raises
+    ------
+    InputError
+        If so.
+    """
+    state = _state(target)
     if state == "store" and not overwrite:
         raise InputError(f"{target} exists already; pass overwrite=True to replace it.")
     if state == "else":
@@ -196,8 +222,15 @@ def _refuse_existing(state: str, target: str, overwrite: bool) -> None:
         )
 
 
-def _swap(fresh: Path, final: Path) -> None:
+def swap(fresh: Path, final: Path) -> None:
     """Put `fresh` at `final`; what was there goes only once the new store is in place."""
+    _replace(fresh, final)
+    for old in final.parent.glob(f".{glob.escape(final.name)}.*.old"):  # of a call that was killed
+        if _state(str(old)) == "store":
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _replace(fresh: Path, final: Path) -> None:
     if not final.exists():
         os.rename(fresh, final)
         return

@@ -204,7 +204,8 @@ def _common_size(folder: Path, labels: tuple[str, ...], name: str) -> tuple[int,
                 f"{name}: pictures differ in size: {labels[0]} is {height} x {width} and {label} "
                 f"is {other[0]} x {other[1]}; expected one size. Pass "
                 f"image_size=(height, width) to resample them all, as "
-                f"image_size=({height}, {width})."
+                f"image_size=({height}, {width}) or, on the command line, --image-size "
+                f"{height},{width}."
             )
     return height, width
 

@@ -16,13 +16,26 @@ from bigkd.errors import MissingDependencyError, StoreError
 
 FORMAT = 1
 MANIFEST = "bigkd_manifest"
+UNFINISHED = "bigkd_unfinished"
+"""Attribute of a store that is being written in tiles: what it is made from."""
 
 _DOCUMENT = "zarr.json"
-_CODECS = {"bytes", "zstd", "vlen-utf8"}  # what this package writes; none of them runs code
+_CODECS = {
+    "bytes",
+    "crc32c",
+    "zstd",
+    "vlen-utf8",
+}  # what this package writes; none of them runs code
 
 
-def write_manifest(target: str, kind: str, dataset: xr.Dataset) -> None:
-    """Vouch for the store at `target`, which holds `dataset`: the last write to it."""
+def write_manifest(
+    target: str, kind: str, dataset: xr.Dataset, *, tiled: str | None = None, token: str = ""
+) -> None:
+    """Vouch for the store at `target`, which holds `dataset`: the last write to it.
+
+    Of an array that was written in tiles, `dataset` has the checksums of the tiles instead, and
+    `token` names what it is made from.
+    """
     group = zarr.open_group(target, mode="r+", zarr_format=3, use_consolidated=False)
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -31,10 +44,13 @@ def write_manifest(target: str, kind: str, dataset: xr.Dataset) -> None:
         "variables": {str(name): checksum(v) for name, v in dataset.variables.items()},
         "metadata": {
             str(name): hashlib.sha256(_read(group, f"{name}/{_DOCUMENT}")).hexdigest()
-            for name in dataset.variables
+            for name in (*dataset.variables, *([] if tiled is None else [tiled]))
         },
     }
+    if tiled is not None:
+        manifest |= {"tiled": tiled, "token": token}
     document = json.loads(_read(group, _DOCUMENT))
+    document["attributes"].pop(UNFINISHED, None)
     document["attributes"][MANIFEST] = manifest
     manifest["checksum"] = _document_checksum(document)
     buffer = default_buffer_prototype().buffer
@@ -72,6 +88,20 @@ def read_manifest(target: str) -> Mapping[str, Any]:
             f"Use the version that wrote it, or compute it again."
         )
     return manifest
+
+
+def read_document(store: Any) -> bytes:
+    """Metadata of the root of a Zarr store as they lie there; nothing where there are none."""
+    found = sync(store.get(_DOCUMENT, default_buffer_prototype()))
+    return b"" if found is None else bytes(found.to_bytes())
+
+
+def differing(dataset: xr.Dataset, manifest: Mapping[str, Any]) -> str:
+    """Names of variables that are not what `manifest` vouches for; nothing if all are."""
+    found = {str(name): checksum(variable) for name, variable in dataset.variables.items()}
+    expected = manifest["variables"]
+    differ = [name for name in {*found, *expected} if found.get(name) != expected.get(name)]
+    return ", ".join(sorted(differ))
 
 
 def corrupted(target: str, why: str) -> StoreError:

@@ -22,14 +22,16 @@ class ParquetSource(Source):
     files: tuple[Path, ...]
     columns: tuple[str, ...]
     groups: tuple[tuple[int, int], ...]
+    starts: tuple[int, ...]
+    """First row of each row group, and one past the last row; blocks may be cut otherwise."""
 
     def read_raw(self, start: int, stop: int) -> np.ndarray[Any, Any]:
         """Rows ``start:stop``; reads every row group that they touch."""
-        first = bisect.bisect_right(self.bounds, start) - 1
-        last = bisect.bisect_left(self.bounds, stop)
+        first = bisect.bisect_right(self.starts, start) - 1
+        last = bisect.bisect_left(self.starts, stop)
         parts = [self._group(group) for group in range(first, last)]
         rows = np.concatenate(parts) if len(parts) > 1 else parts[0]
-        return rows[start - self.bounds[first] : stop - self.bounds[first]]
+        return rows[start - self.starts[first] : stop - self.starts[first]]
 
     def _group(self, block: int) -> np.ndarray[Any, Any]:
         file, group = self.groups[block]
@@ -99,11 +101,13 @@ def parquet_source(path: Path, *, name: str, columns: tuple[str, ...] | None) ->
                 if opened.metadata.row_group(group).num_rows:
                     sizes.append(opened.metadata.row_group(group).num_rows)
                     groups.append((number, group))
+    starts = (0, *accumulate(sizes))
     return ParquetSource(
         name=name,
         row_shape=(width,),
         dtype=np.result_type(*types) if all(t.kind in "fiub" for t in types) else types[0],
-        bounds=(0, *accumulate(sizes)),
+        bounds=starts,
+        starts=starts,
         files=files,
         columns=columns or (),
         groups=tuple(groups),

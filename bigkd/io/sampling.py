@@ -31,8 +31,11 @@ def sample_rows(source: Source, n_rows: int, *, seed: int) -> np.ndarray[Any, An
     return to_host(sample(source, n_rows, seed=seed).values)
 
 
-def sample(source: Source, n_rows: int, *, seed: int) -> Rows:
-    """As `sample_rows`, with row numbers, and weights and vectors where there are any; float64."""
+def sample(source: Source, n_rows: int, *, seed: int, finite: bool = True) -> Rows:
+    """As `sample_rows`, with row numbers, and weights and vectors where there are any; float64.
+
+    Rows that are not `finite` are kept if that is False.
+    """
     generator = rng(seed, _STREAM)
     parts = []
     for start, stop, places in _chosen(source, n_rows, generator):
@@ -42,14 +45,16 @@ def sample(source: Source, n_rows: int, *, seed: int) -> Rows:
         parts.append(Rows(values, index, *(_along(part, index) for part in source.companions)))
     whole = [None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True)]
     whole[2] = None if whole[2] is None else whole[2][:, 0]
-    finite = np.logical_and.reduce(
+    if not finite:
+        return Rows(*whole)
+    kept = np.logical_and.reduce(
         [np.isfinite(part.reshape(len(part), -1)).all(axis=1) for part in whole if part is not None]
     )
-    if not finite.any():
+    if not kept.any():
         raise EmptyInputError(
-            f"{source.name}: none of {len(finite)} sampled rows is finite; expected numbers."
+            f"{source.name}: none of {len(kept)} sampled rows is finite; expected numbers."
         )
-    return Rows(*(None if part is None else part[finite] for part in whole))
+    return Rows(*(None if part is None else part[kept] for part in whole))
 
 
 def _stored(source: Source, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -20,6 +20,9 @@ from bigkd.protocols import Array
 
 Missing = Literal["raise", "skip", "fill"]
 
+DIGESTS = "tile_sha256"
+"""SHA-256 of every tile of a finished store of tiles: not rows of anybody's."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ZarrSource(Source):
@@ -209,7 +212,7 @@ def open_zarr(path: str, *, name: str) -> Any:
         ) from error
     if isinstance(node, zarr.Array):
         return node
-    found = {key: array for key, array in arrays.items() if array.ndim >= 2}
+    found = {key: array for key, array in arrays.items() if array.ndim >= 2 and key != DIGESTS}
     if len(found) != 1:
         raise InputError(
             f"{name}: {path} is a Zarr group with {len(found)} arrays of two or more dimensions "

@@ -1,6 +1,7 @@
 import pytest
+from distributed import Client, LocalCluster
 
-from bigkd.engine import pairs, stripes
+from bigkd.engine import pairs, stripes, tiles
 
 
 @pytest.fixture
@@ -13,3 +14,21 @@ def small_stripes(monkeypatch):
 def small_squares(monkeypatch):
     """Squares of about 20 by 20 rows, for kernels that cost 64 a pair."""
     monkeypatch.setattr(pairs, "STRIPE_WORK", 64 * 20**2)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles of rows of 10, in chunks of 5; parts of pairs of about 4 by 4."""
+    monkeypatch.setattr(tiles, "TILE_WORK", 1600)
+    monkeypatch.setattr(tiles, "CHUNK_BYTES", 5 * 48)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, protocol="tcp://", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

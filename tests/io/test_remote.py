@@ -1,6 +1,7 @@
 """Object stores: an S3 server on this machine. Nothing but the environment says where it is."""
 
 import gc
+import itertools
 import pickle
 
 import numpy as np
@@ -8,9 +9,21 @@ import pytest
 import xarray as xr
 import zarr
 from zarr.core.sync import sync
+from zarr.storage import FsspecStore
 
+from bigkd import did
 from bigkd.errors import DataError, InputError, StoreError
-from bigkd.io import is_store, load_dataset, load_state, open_rows, save_dataset, save_state
+from bigkd.io import (
+    TiledArray,
+    is_store,
+    load_dataset,
+    load_state,
+    open_rows,
+    open_tiled,
+    remove_store,
+    save_dataset,
+    save_state,
+)
 
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server]: an S3 server to test")
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs, the extra [s3]")
@@ -110,3 +123,133 @@ def test_states__on_an_object_store(bucket):
         save_state(target, (np.full(3, value),), token="t")
         (found,) = load_state(target, (np.zeros(3),), token="t")
         np.testing.assert_array_equal(found, np.full(3, value))
+
+
+VALUES = np.arange(70.0).reshape(2, 7, 5)
+TILES = [(0, at, 0) for at in range(2)]
+
+
+def in_tiles(path, token="one"):
+    return TiledArray(
+        path=path, name="d", dims=("lam", "a", "b"), shape=(2, 7, 5), tile=(2, 4, 5),
+        chunk=(2, 4, 5), token=token,
+    )  # fmt: skip
+
+
+def fill(array, values=VALUES, **options):
+    """Write what is not finished; positions of it."""
+    before = array.begin(**options)
+    missing = [at for at in TILES if at not in before or not array.is_whole(at, before[at])]
+    for at in missing:
+        array.write(at, [values[array.region(at)]])
+    return missing
+
+
+def finish(array):
+    array.finish(xr.Dataset(coords={"a": list("abcdefg")}), kind="things")
+
+
+def test_tiles__on_an_object_store(bucket):
+    target = f"{bucket}/tiles/x.zarr"
+    array = in_tiles(target)
+    assert fill(array) == TILES
+    assert not is_store(target)  # where a reader looks, but not whole yet
+    for read in (open_tiled, load_dataset):
+        with pytest.raises(StoreError, match="not finished"):
+            read(target, kind="things")
+    s3fs.S3FileSystem().rm("bigkd/tiles/x.zarr/d/c/0/1/0")
+    assert fill(in_tiles(target)) == [(0, 1, 0)]
+    finish(array)
+    np.testing.assert_array_equal(open_tiled(target, kind="things")["d"].sel(a="c"), VALUES[:, 2])
+    with xr.open_zarr(target) as plain:
+        np.testing.assert_array_equal(plain["d"], VALUES)
+    with pytest.raises(InputError, match="overwrite=True"):
+        in_tiles(target, "two").begin()
+    fill(in_tiles(target, "two"), -VALUES, overwrite=True)
+    assert not is_store(target)
+    finish(in_tiles(target, "two"))
+    np.testing.assert_array_equal(open_tiled(target, kind="things")["d"], -VALUES)
+    s3fs.S3FileSystem().rm("bigkd/tiles/x.zarr/d/c/0/1/0")
+    with pytest.raises(StoreError, match="1 chunks are missing"):
+        open_tiled(target, kind="things")
+
+
+def test_tiles__never_replace_other_objects(bucket):
+    with s3fs.S3FileSystem().open("bigkd/others/thesis.txt", "wb") as file:
+        file.write(b"all my work")
+    with pytest.raises(InputError, match="not written by bigkd"):
+        in_tiles(f"{bucket}/others").begin(overwrite=True)
+    assert s3fs.S3FileSystem().cat("bigkd/others/thesis.txt") == b"all my work"
+
+
+class KilledError(Exception):
+    """The process is gone."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("replaced", [False, True])
+def test_tiles__of_a_killed_call_are_taken_up_again(bucket, replaced, monkeypatch):
+    """A call that ends before its n-th write or deletion, for every n."""
+    for number in itertools.count():
+        target = f"{bucket}/killed/{replaced}/{number}.zarr"
+        if replaced:
+            fill(in_tiles(target, "before"), -VALUES)
+            finish(in_tiles(target, "before"))
+        with monkeypatch.context() as patch:
+            left = iter(range(number))
+            for name in ("set", "delete", "delete_dir"):
+                patch.setattr(FsspecStore, name, until(left, getattr(FsspecStore, name)))
+            try:
+                fill(in_tiles(target), overwrite=replaced)
+                finish(in_tiles(target))
+                died = False
+            except KilledError:
+                died = True
+        if is_store(target):
+            found = open_tiled(target, kind="things")["d"].values
+            assert np.array_equal(found, VALUES) or (replaced and np.array_equal(found, -VALUES))
+        if died:
+            fill(in_tiles(target), overwrite=replaced)
+            finish(in_tiles(target))
+        np.testing.assert_array_equal(open_tiled(target, kind="things")["d"], VALUES)
+        if not died:
+            break
+    assert number > 20
+
+
+def until(left, function):
+    def counted(*args, **kwargs):
+        if next(left, None) is None:
+            raise KilledError
+        return function(*args, **kwargs)
+
+    return counted
+
+
+def test_stores__are_removed(bucket):
+    save_dataset(small(), f"{bucket}/removed/x.zarr", kind="thing")
+    save_dataset(small(), f"{bucket}/removed/y.zarr", kind="thing")
+    remove_store(f"{bucket}/removed/x.zarr")
+    remove_store(f"{bucket}/removed/nothing")
+    assert s3fs.S3FileSystem().ls("bigkd/removed", refresh=True) == ["bigkd/removed/y.zarr"]
+
+
+def test_states__damaged_on_an_object_store_are_replaced(bucket):
+    target = f"{bucket}/checkpoint/damaged.zarr"
+    save_state(target, (np.ones(3),), token="t")
+    with s3fs.S3FileSystem().open("bigkd/checkpoint/damaged.zarr/zarr.json", "wb") as file:
+        file.write(b"{}")
+    save_state(target, (np.ones(3),), token="t")
+    assert is_store(target)
+
+
+def test_matrix__on_an_object_store(bucket):
+    series = np.random.default_rng(0).normal(size=(6, 40))
+    options = {"dims": ("time",), "scheduler": "sync", "x_landmarks": 5, "y_landmarks": 6}
+    here = did.matrix(series, **options)
+    there = did.matrix(series, output=f"{bucket}/matrix.zarr", **options)
+    xr.testing.assert_identical(there.load(), here)
+    kept = did.matrix(series, checkpoint=f"{bucket}/kept", **options)
+    xr.testing.assert_identical(kept, here)
+    found = s3fs.S3FileSystem().find("bigkd")
+    assert not [name for name in found if "scratch" in name or name.startswith("bigkd/kept")]

@@ -1,0 +1,48 @@
+"""What interrupted runs left of arrays in tiles: beside their final places, on local disks."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from bigkd.io.manifests import MANIFEST, UNFINISHED
+from bigkd.io.tiled import DONE, partial_path
+from bigkd.io.zarr_rows import DIGESTS
+
+
+def unfinished_in(folder: str | Path) -> Iterator[Path]:
+    """What was begun of arrays that are to be in `folder`, a folder each."""
+    return (path for path in sorted(Path(folder).glob(".*.partial")) if _is_ours(path))
+
+
+def unfinished(path: str | Path) -> Iterator[Path]:
+    """What was begun of the array that is to be at `path`: one folder, or none."""
+    work = Path(partial_path(path))
+    return iter([work] if _is_ours(work) else [])
+
+
+def n_finished_tiles(work: Path) -> int:
+    """Tiles that are finished in what `unfinished` finds; 0 where it cannot be read."""
+    try:
+        group: Any = zarr.open_group(str(work), mode="r", use_consolidated=False)
+        names = [name for name in (DIGESTS, DONE) if name in group]
+        done = [np.asarray(group[name][...]).any(axis=-1) for name in names]
+    except Exception:  # damaged metadata, half a deletion
+        return 0
+    return max((int(np.count_nonzero(one)) for one in done), default=0)
+
+
+def remove_unfinished(work: Path) -> None:
+    """Delete what `unfinished` finds."""
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def _is_ours(work: Path) -> bool:
+    document = work / "zarr.json"
+    if not document.is_file():
+        return False
+    text = document.read_bytes()
+    return any(f'"{key}"'.encode() in text for key in (MANIFEST, UNFINISHED))
