@@ -163,6 +163,34 @@ DISCRETISATION: dict[str, Variable] = {
     "distance_squared": Variable((), "largest error of its square", "units of weight^2"),
 }
 
+DISSIMILARITY: dict[str, Variable] = {
+    "dissimilarity": Variable(("lam",), "dissimilarity of g from smooth deformations of f"),
+    "rounding": Variable(("lam",), "bound of its rounding error, the maps being given"),
+    "norm_reference": Variable((), "operator norm of the map of f, masked"),
+    "norm_searched": Variable((), "operator norm of the map of g"),
+    "lower": Variable(("lam",), "least dissimilarity that the kernels themselves may have"),
+    "upper": Variable(("lam",), "largest dissimilarity that the kernels themselves may have"),
+    "lost_reference": Variable((), "bound of what the landmarks leave out of the map of f"),
+    "lost_searched": Variable((), "bound of what the landmarks leave out of the map of g"),
+}
+
+DISSIMILARITIES: dict[str, Variable] = {
+    "dissimilarity": Variable(
+        ("lam", "reference", "searched"), "dissimilarity of each datum from each reference"
+    ),
+}
+
+MATCH: dict[str, Variable] = {
+    "dissimilarity": Variable((), "dissimilarity of g from smooth deformations of f"),
+    "h": Variable(("grid",), "function on f's domain that g can reproduce least, of norm 1"),
+    "q": Variable(("grid",), "function on g's domain that comes nearest to it"),
+}
+
+NEAREST: dict[str, Variable] = {
+    "index": Variable(("query", "rank"), "number of the datum, nearest first; -1 where none is"),
+    "dissimilarity": Variable(("query", "rank"), "its dissimilarity"),
+}
+
 
 def dataset(
     schema: Mapping[str, Variable],
@@ -181,11 +209,13 @@ def dataset(
     )
 
 
-def variables(schema: Mapping[str, Variable], values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` as variables of a Dataset, described by `schema`."""
+def variables(
+    schema: Mapping[str, Variable], values: Mapping[str, Any], dims: tuple[str, ...] | None = None
+) -> dict[str, Any]:
+    """`values` as variables of a Dataset, described by `schema`, over `dims` if they are given."""
     return {
         name: (
-            schema[name].dims,
+            schema[name].dims if dims is None else dims,
             np.asarray(value),
             {"long_name": schema[name].long_name, "units": schema[name].units},
         )

@@ -13,7 +13,7 @@ class TopRowsState(NamedTuple):
 
     score: Array  # (n_scores, n_top)
     index: Array  # (n_scores, n_top), row numbers
-    values: Array  # (n_scores, n_top, width), the rows, as float64
+    values: Array  # (n_scores, n_top, width), the rows, as float64; of width 0 if not kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,12 +21,14 @@ class TopRows:
     """The `n_top` rows of largest score, for each of several scores.
 
     Of equal scores the smaller row number wins, so the answer does not depend on block order.
-    Weights play no part. `work_features` is the width of what `scores` computes inside.
+    Weights play no part. `work_features` is the width of what `scores` computes inside. The rows
+    themselves are kept unless `keep_rows` is False.
     """
 
     scores: FeatureMap
     n_top: int
     work_features: int
+    keep_rows: bool = True
     exact: ClassVar[bool] = True
 
     def init(self, like: Array) -> TopRowsState:
@@ -36,7 +38,7 @@ class TopRows:
         return TopRowsState(
             score=xp.full(shape, -xp.inf, dtype=xp.float64, device=on),
             index=xp.full(shape, -1, dtype=xp.int64, device=on),
-            values=xp.zeros((*shape, self.scores.width), dtype=xp.float64, device=on),
+            values=xp.zeros((*shape, self._width), dtype=xp.float64, device=on),
         )
 
     def update(self, state: TopRowsState, rows: Rows) -> TopRowsState:
@@ -68,23 +70,29 @@ class TopRows:
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
         """The best rows, one tile of features, and one tile of scores while it is sorted."""
         itemsize = max(4, itemsize)
-        n_scores, width = self.scores.n_features, self.scores.width
+        n_scores, width = self.scores.n_features, self._width
         n_tile = min(n_rows, tile_rows(self.work_features * 4))
         state = n_scores * self.n_top * 8 * (2 + width)
-        features = (n_tile * self.work_features + 1024 * (self.work_features + width)) * itemsize
+        wide = self.work_features + self.scores.width
+        features = (n_tile * self.work_features + 1024 * wide) * itemsize
         return Footprint(
             state=state,
             scratch=3 * state + features + n_tile * n_scores * (40 + itemsize),
-            row_cost=self.work_features * (width // 2 + n_scores),
+            row_cost=self.work_features * (self.scores.width // 2 + n_scores),
         )
+
+    @property
+    def _width(self) -> int:
+        return self.scores.width if self.keep_rows else 0
 
     def _of(self, rows: Rows) -> TopRowsState:
         xp = namespace(rows.values)
         score = xp.astype(self.scores(rows.values), xp.float64).T
         index = xp.broadcast_to(rows.index[None, :], score.shape)
         order = _best(score, index, self.n_top)
+        kept = rows.values[:, : self._width]
         values = [
-            xp.astype(xp.take(rows.values, order[at, :], axis=0), xp.float64)
+            xp.astype(xp.take(kept, order[at, :], axis=0), xp.float64)
             for at in range(score.shape[0])
         ]
         return TopRowsState(
