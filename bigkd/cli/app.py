@@ -8,6 +8,7 @@ import click
 from bigkd import __version__
 from bigkd.cli.compare_commands import modes
 from bigkd.cli.coreset_commands import coreset
+from bigkd.cli.did_commands import did, did_matrix, did_nearest
 from bigkd.cli.distance_commands import distance, distance_matrix, two_sample
 from bigkd.cli.failures import CarefulGroup
 from bigkd.cli.job_commands import run, show
@@ -43,6 +44,7 @@ def commands(*, debug: bool) -> None:
 
 
 for _command in (
-    modes, distance, two_sample, distance_matrix, coreset, run, show, summarize, add_rows, compare,
+    modes, distance, two_sample, distance_matrix, coreset, did, did_matrix, did_nearest,
+    run, show, summarize, add_rows, compare,
 ):  # fmt: skip
     commands.add_command(_command)

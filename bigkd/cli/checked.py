@@ -1,7 +1,7 @@
 """From options that were given to parts of a job, or to an error that names the option."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,7 +16,7 @@ PartType = TypeVar("PartType", bound=BaseModel)
 FLAGS = {"store": "--out", "progress_log": "--progress"}
 """Options that are not called like their field."""
 
-_OF_EACH = ("weights", "vectors")
+_OF_EACH = ("weights", "vectors", "row")
 
 
 def given(options: Mapping[str, Any], part: type[BaseModel]) -> dict[str, Any]:
@@ -81,13 +81,14 @@ def _of_collection(names: list[str]) -> str:
     role, field = names[0], names[1] if len(names) > 1 else "path"
     if field == "path":
         return role.upper() if role in _ROLES else role
-    return f"--{role}-{field}" if role in ("x", "y") and field in _OF_EACH else flag(field)
+    return f"--{role}-{field}" if role in _ROLES and field in _OF_EACH else flag(field)
 
 
 def _is_collection(part: type[BaseModel], name: str) -> bool:
     field = part.model_fields.get(name)
     kind = None if field is None else field.annotation
-    return isinstance(kind, type) and issubclass(kind, RowsPart)
+    kinds = [kind, *(getattr(part, "__origin__", part) for part in get_args(kind))]
+    return any(isinstance(kind, type) and issubclass(kind, RowsPart) for kind in kinds)
 
 
 _ROLES = {

@@ -36,7 +36,8 @@ from bigkd.jobs.rows import RowsPart
 def modes(**options: Any) -> None:
     """Find the modes that TEST has more of than REFERENCE.
 
-    Both are paths or URLs of Zarr, .npy or Parquet. Swap them for what TEST has less of.
+    Both are paths or URLs of Zarr, .npy or Parquet, or folders of pictures. Swap them for what TEST
+    has less of.
     """
     how = given(options, RowsPart)
     part = {

@@ -31,7 +31,7 @@ from bigkd.jobs.rows import WeightedRowsPart
 def coreset(**options: Any) -> None:
     """Choose few weighted rows that stand for all rows of DATA, and say how well they do.
 
-    DATA is the path or URL of Zarr, .npy or Parquet.
+    DATA is the path or URL of Zarr, .npy or Parquet, or a folder of pictures.
     """
     part = {
         **given(options, CoresetPart),

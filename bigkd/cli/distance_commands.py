@@ -44,8 +44,9 @@ from bigkd.jobs.rows import CollectionPart, RowsPart
 def distance(**options: Any) -> None:
     """Measure how far apart X and Y are, with a bound of the error.
 
-    Both are paths or URLs of Zarr, .npy or Parquet; or mesh files, .off, .obj, .ply or .stl, which
-    are compared as surfaces with normals. Pass --no-normalize if their areas are to count.
+    Both are paths or URLs of Zarr, .npy or Parquet, folders of pictures, or mesh files: .off, .obj,
+    .ply or .stl, which are compared as surfaces with normals. Pass --no-normalize if their areas
+    are to count.
     """
     how_tested = {name: options.pop(name) for name in ("n_permutations", "alpha")}
     tested = {**given(how_tested, PermutationPart)}
@@ -74,7 +75,8 @@ def distance(**options: Any) -> None:
 def two_sample(**options: Any) -> None:
     """Test whether X and Y come from one source, by permutations.
 
-    Both are paths or URLs of Zarr, .npy or Parquet. Rows must not depend on each other.
+    Both are paths or URLs of Zarr, .npy or Parquet, or folders of pictures. Rows must not
+    depend on each other.
     """
     part = {
         **given(options, TwoSamplePart),

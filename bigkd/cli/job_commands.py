@@ -9,7 +9,7 @@ from bigkd.cli.checked import checked, given
 from bigkd.cli.options import json_option, progress_options, resume_option, scheduler_option
 from bigkd.cli.records import print_json
 from bigkd.cli.reporting import reporting
-from bigkd.cli.shown import SHOWN, print_result, record_of
+from bigkd.cli.shown import SHOWN, load_shown, print_result, record_of
 from bigkd.cli.thresholds import (
     fail_above_option,
     fail_if_rejected_option,
@@ -19,8 +19,9 @@ from bigkd.cli.thresholds import (
     thresholds_of,
 )
 from bigkd.errors import StoreError
-from bigkd.io import load_dataset, store_kind
+from bigkd.io import store_kind
 from bigkd.jobs import Job, Outcome, load_job, run_job
+from bigkd.jobs.comparisons import ComparisonPart
 from bigkd.jobs.schema import OutputPart, RunPart
 
 
@@ -47,7 +48,7 @@ def carry_out(job: Job, *, log: bool = False, **options: Any) -> None:
     logged = log and options["progress"] == "auto" and job.run.progress_log is not None
     shown = None if logged else reporting(options["progress"], quiet=quiet)
     outcome = run_job(job, resume=options["resume"], progress=shown)
-    _present(outcome, job.comparison.kind, as_json=as_json, quiet=quiet)
+    _present(outcome, job.comparison, as_json=as_json, quiet=quiet)
     judge(outcome.result, thresholds)
 
 
@@ -77,16 +78,16 @@ def show(*, store: str, as_json: bool) -> None:
     kind = store_kind(store)
     if kind not in SHOWN:
         raise StoreError(f"{store} holds {kind!r}; expected one of {', '.join(SHOWN)}.")
-    dataset = load_dataset(store, kind=kind)
+    dataset = load_shown(store, kind)
     if as_json:
         print_json(record_of(dataset, kind))
     else:
         print_result(dataset, kind)
 
 
-def _present(outcome: Outcome, kind: str, *, as_json: bool, quiet: bool) -> None:
-    sheet = None if outcome.sheet is None else str(outcome.sheet)
-    written = {"result": outcome.store, "contact sheet": sheet}
+def _present(outcome: Outcome, made: ComparisonPart, *, as_json: bool, quiet: bool) -> None:
+    kind, sheet = made.kind, None if outcome.sheet is None else str(outcome.sheet)
+    written = {"result": outcome.store, made.sheet_name or "": sheet}
     if as_json:
         print_json({**record_of(outcome.result, kind), "store": outcome.store, "sheet": sheet})
     elif not quiet:

@@ -33,14 +33,17 @@ def together(*options: Decorator) -> Decorator:
 
 
 def option(
-    part: type[Part], field: str, *, name: str = "", metavar: str | None = None
+    part: type[Part], field: str, *, name: str = "", metavar: str | None = None, kind: Any = None
 ) -> Decorator:
-    """Option for a field; one that is not given leaves the field's own default."""
+    """Option for a field; one that is not given leaves the field's own default.
+
+    `kind` is what click makes of its text, by default what the field's type says.
+    """
     about = part.model_fields[field]
     name = name or field
     words = about.description or ""
     text = f"{words[:1].upper()}{words[1:]}."
-    kind, default = _kind(about.annotation), about.default
+    kind, default = kind or _kind(about.annotation), about.default
     if kind is bool:
         turned = f"{flag(name)}/--no-{name.replace('_', '-')}"
         if default is not None:
@@ -80,6 +83,14 @@ def _count(text: str) -> int | str:
         return text if text == "auto" else int(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} is neither auto nor a whole number.") from error
+
+
+def _size(text: str) -> list[int]:
+    """Height and width, between them a comma."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not HEIGHT,WIDTH, such as 96,128.") from error
 
 
 def _names(text: str) -> list[str]:
@@ -161,9 +172,11 @@ coreset_options = together(
     options(CoresetPart, "seed", "delta"),
 )
 
-rows_options = together(
-    options(RowsPart, "columns", "block_rows", "missing"), option(ModesPart, "nonfinite")
-)
+image_size_option = option(RowsPart, "image_size", kind=_size, metavar="HEIGHT,WIDTH")
+
+data_options = together(options(RowsPart, "columns", "block_rows", "missing"), image_size_option)
+
+rows_options = together(data_options, option(ModesPart, "nonfinite"))
 
 mesh_options = options(CollectionPart, "shape", "degenerate")
 
@@ -189,6 +202,8 @@ run_options = together(
     option(RunPart, "stall_seconds"),
 )
 
+quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but errors, and --json.")
+
 progress_options = together(
     click.option(
         "--progress",
@@ -197,7 +212,7 @@ progress_options = together(
         show_default=True,
         help="Progress on stderr, or as lines of JSON in a file.",
     ),
-    click.option("--quiet", is_flag=True, help="Print nothing but errors, and --json."),
+    quiet_option,
 )
 
 json_option = click.option(

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 _LARGE = ("feature", "fourier")
+_MOST_NUMBERS = 1_000_000
 
 
 def modes_record(result: xr.Dataset) -> dict[str, Any]:
@@ -45,8 +46,8 @@ def comparison_record(result: xr.Dataset) -> dict[str, Any]:
 
 
 def scalars_record(result: xr.Dataset) -> dict[str, Any]:
-    """Every number of a distance or a test."""
-    return {**_values(result), "attrs": dict(result.attrs)}
+    """Every number of a distance, a test or a dissimilarity."""
+    return {**_labels(result), **_values(result), "attrs": dict(result.attrs)}
 
 
 def distances_record(result: xr.Dataset) -> dict[str, Any]:
@@ -59,6 +60,22 @@ def distances_record(result: xr.Dataset) -> dict[str, Any]:
     ]
     n_rows = dict(zip(names, result["n_rows"].values, strict=True))
     return {"pairs": pairs, "n_rows": n_rows, "attrs": dict(result.attrs)}
+
+
+def dissimilarities_record(result: xr.Dataset) -> dict[str, Any]:
+    """Every dissimilarity, over lam, reference and searched, where they are few; else null."""
+    values = result["dissimilarity"]
+    return {
+        "dissimilarity": values.values if values.size <= _MOST_NUMBERS else None,
+        "shape": dict(values.sizes),
+        **_labels(result),
+        "attrs": dict(result.attrs),
+    }
+
+
+def nearest_record(result: xr.Dataset) -> dict[str, Any]:
+    """What is nearest to each query, with names where there are some."""
+    return {**_labels(result), **_values(result), "attrs": dict(result.attrs)}
 
 
 def coreset_record(result: xr.Dataset) -> dict[str, Any]:
@@ -85,6 +102,14 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def _values(result: xr.Dataset) -> dict[str, Any]:
     return {str(name): variable.values for name, variable in result.data_vars.items()}
+
+
+def _labels(result: xr.Dataset) -> dict[str, Any]:
+    """Coordinates; times as text."""
+    return {
+        str(name): label.values.astype(str) if label.dtype.kind in "mM" else label.values
+        for name, label in result.coords.items()
+    }
 
 
 def _plain(value: Any) -> Any:

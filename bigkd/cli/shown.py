@@ -6,16 +6,20 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from bigkd.cli.coreset_tables import print_coreset
+from bigkd.cli.did_tables import print_dissimilarities, print_dissimilarity, print_nearest
 from bigkd.cli.distance_tables import print_distance, print_distances, print_test
 from bigkd.cli.records import (
     comparison_record,
     coreset_record,
+    dissimilarities_record,
     distances_record,
     modes_record,
+    nearest_record,
     scalars_record,
     summary_record,
 )
 from bigkd.cli.tables import print_comparison, print_modes, print_summary
+from bigkd.io import load_dataset, open_tiled
 
 
 class Shown(NamedTuple):
@@ -23,6 +27,7 @@ class Shown(NamedTuple):
 
     record: Callable[[xr.Dataset], dict[str, Any]]
     table: Callable[[xr.Dataset], None]
+    load: Callable[..., xr.Dataset] = load_dataset
 
 
 SHOWN: Mapping[str, Shown] = {
@@ -33,8 +38,16 @@ SHOWN: Mapping[str, Shown] = {
     "two-sample": Shown(scalars_record, print_test),
     "distance-matrix": Shown(distances_record, print_distances),
     "coreset": Shown(coreset_record, print_coreset),
+    "dissimilarity": Shown(scalars_record, print_dissimilarity),
+    "dissimilarities": Shown(dissimilarities_record, print_dissimilarities, open_tiled),
+    "nearest": Shown(nearest_record, print_nearest),
 }
 """By kind."""
+
+
+def load_shown(store: str, kind: str) -> xr.Dataset:
+    """A stored result; one in tiles is opened."""
+    return SHOWN[kind].load(store, kind=kind)
 
 
 def record_of(result: xr.Dataset, kind: str) -> dict[str, Any]:

@@ -22,13 +22,19 @@ fail_if_rejected_option = click.option(
 )
 
 fail_above_option = click.option(
-    "--fail-above", type=float, metavar="DISTANCE", help="Exit with 3 if a distance is above this."
+    "--fail-above",
+    type=float,
+    metavar="DISTANCE",
+    help="Exit with 3 if a distance or dissimilarity is above this.",
 )
 
 _JUDGED = {
-    "fail_if_significant": ("significant", "modes"),
-    "fail_if_rejected": ("rejected", "a test: two_sample, or distance with a test"),
-    "fail_above": ("distance", "distances: distance or distance_matrix"),
+    "fail_if_significant": ({"significant"}, "modes"),
+    "fail_if_rejected": ({"rejected"}, "a test: two_sample, or distance with a test"),
+    "fail_above": (
+        {"distance", "dissimilarity"},
+        "distances: distance, distance_matrix, did or did_matrix",
+    ),
 }
 
 
@@ -52,14 +58,15 @@ def thresholds_of(options: Mapping[str, Any]) -> dict[str, Any]:
 def require_judged(job: Job, thresholds: Mapping[str, Any]) -> None:
     """Raise InputError for a threshold of what `job` does not make, before the long work."""
     for name in thresholds:
-        variable, needed = _JUDGED[name]
-        if variable not in job.comparison.judged:
+        variables, needed = _JUDGED[name]
+        if not variables & job.comparison.judged:
             raise InputError(f"--{name.replace('_', '-')} is for jobs that make {needed}.")
 
 
 def judge(result: xr.Dataset, thresholds: Mapping[str, Any]) -> None:
     """End the command with an exit code of its own if a threshold is exceeded."""
     for name, limit in thresholds.items():
-        values = result[_JUDGED[name][0]]
-        if bool((values if limit is True else values > limit).any()):
-            click.get_current_context().exit(THRESHOLD)
+        for variable in _JUDGED[name][0] & {*map(str, result.data_vars)}:
+            values = result[variable]
+            if bool((values if limit is True else values > limit).any()):
+                click.get_current_context().exit(THRESHOLD)

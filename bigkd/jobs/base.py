@@ -15,7 +15,7 @@ class Part(BaseModel):
     )
 
 
-def _located(value: str, info: ValidationInfo) -> str:
+def located(value: str, info: ValidationInfo) -> str:
     """The path `value`, seen from the folder of the job file; URLs stay as they are."""
     if "\0" in value:
         raise ValueError("must be a path without NUL characters")
@@ -54,7 +54,13 @@ def _text(value: Any) -> Any:
     raise ValueError(f"must be a path, as text; got {value!r}")
 
 
-Location: TypeAlias = Annotated[str, BeforeValidator(_text), AfterValidator(_located)]
+def _size(value: Any) -> Any:
+    if isinstance(value, list) and [type(side) for side in value] == [int, int] and min(value) > 0:
+        return value
+    raise ValueError(f"must be a height and a width, each a whole number above 0; got {value!r}")
+
+
+Location: TypeAlias = Annotated[str, BeforeValidator(_text), AfterValidator(located)]
 """A path, relative to the job file, or a URL."""
 
 Count: TypeAlias = Annotated[int | Literal["auto"], BeforeValidator(_count)]
@@ -68,3 +74,5 @@ SchedulerName: TypeAlias = Annotated[str, AfterValidator(_scheduler)]
 
 Positive: TypeAlias = Annotated[float, Field(gt=0)]
 Whole: TypeAlias = Annotated[int, Field(ge=1)]
+Size: TypeAlias = Annotated[list[int], BeforeValidator(_size)]
+"""Height and width of pictures."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bigkd.finc import ScaledRule
 from bigkd.jobs.base import Part, Positive
@@ -169,6 +169,29 @@ KernelField: TypeAlias = Annotated[
     Annotated[AnyPart, Field(discriminator="name")], BeforeValidator(_spelled_out)
 ]
 """Any kernel."""
+
+
+def _of_a_length(part: KernelPart) -> KernelPart:
+    if isinstance(part, LengthPart) and part.bandwidth is not None:
+        raise ValueError(
+            f"has the rule {part.bandwidth!r}; give {part.family.length_name}, as there is no "
+            f"rule here"
+        )
+    return part
+
+
+def _by_name(value: Any) -> Any:
+    if isinstance(value, Mapping | KernelPart):
+        return value
+    raise ValueError(f"must be a mapping such as {{name: gaussian, sigma: 0.2}}; got {value!r}")
+
+
+LengthKernelField: TypeAlias = Annotated[
+    Annotated[AnyPart, Field(discriminator="name")],
+    BeforeValidator(_by_name),
+    AfterValidator(_of_a_length),
+]
+"""Any kernel, with its length."""
 
 KERNELS: Mapping[str, type[KernelPart]] = {part.family.name: part for part in get_args(AnyPart)}
 """The kernels by name."""

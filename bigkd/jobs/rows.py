@@ -10,7 +10,7 @@ from bigkd import shapes
 from bigkd.io import Source, open_rows
 from bigkd.io.meshes import FORMATS
 from bigkd.io.zarr_rows import Missing
-from bigkd.jobs.base import Location, Part, Whole
+from bigkd.jobs.base import Location, Part, Size, Whole
 from bigkd.shapes.elements import Degenerate
 from bigkd.shapes.results import Orientation
 
@@ -18,10 +18,15 @@ from bigkd.shapes.results import Orientation
 class RowsPart(Part):
     """A collection of rows, and how it is read."""
 
-    path: Location = Field(description="Zarr, .npy or Parquet: a path or URL")
+    path: Location = Field(
+        description="Zarr, .npy, Parquet, a picture or a folder of pictures: a path or URL"
+    )
     columns: list[str] | None = Field(default=None, description="columns of Parquet files")
     block_rows: Whole | None = Field(default=None, description="rows of one read")
     missing: Missing = Field(default="raise", description="what an absent Zarr chunk means")
+    image_size: Size | None = Field(
+        default=None, description="height and width that pictures are resampled to"
+    )
 
     @property
     def name(self) -> str:
@@ -33,12 +38,14 @@ class RowsPart(Part):
         return self._opened(name)
 
     def _opened(self, name: str, **beside: str | None) -> Source:
+        size = None if self.image_size is None else (self.image_size[0], self.image_size[1])
         return open_rows(
             self.path,
             name=name,
             columns=None if self.columns is None else tuple(self.columns),
             block_rows=self.block_rows,
             missing=self.missing,
+            image_size=size,
             **beside,
         )
 
@@ -102,7 +109,7 @@ class CollectionPart(WeightedRowsPart):
         return self
 
 
-def _spelled_out(value: Any) -> Any:
+def spelled_out(value: Any) -> Any:
     """A path is short for a mapping with nothing but the path."""
     if isinstance(value, Mapping | RowsPart):
         return value
@@ -111,6 +118,6 @@ def _spelled_out(value: Any) -> Any:
     raise ValueError(f"must be a path, or a mapping with a path; got {value!r}")
 
 
-RowsField: TypeAlias = Annotated[RowsPart, BeforeValidator(_spelled_out)]
-WeightedRowsField: TypeAlias = Annotated[WeightedRowsPart, BeforeValidator(_spelled_out)]
-CollectionField: TypeAlias = Annotated[CollectionPart, BeforeValidator(_spelled_out)]
+RowsField: TypeAlias = Annotated[RowsPart, BeforeValidator(spelled_out)]
+WeightedRowsField: TypeAlias = Annotated[WeightedRowsPart, BeforeValidator(spelled_out)]
+CollectionField: TypeAlias = Annotated[CollectionPart, BeforeValidator(spelled_out)]

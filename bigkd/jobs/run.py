@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import xarray as xr
 
-from bigkd import finc
 from bigkd.engine import NonFinite, Options, Reporting
 from bigkd.errors import InputError
-from bigkd.io import Source, open_rows, save_dataset
-from bigkd.io.images import as_pictures, html_page
 from bigkd.jobs.schema import Job, OutputPart, RunPart
 from bigkd.jobs.workspace import require_replaceable, workspace
 
@@ -23,17 +19,18 @@ class Outcome(NamedTuple):
     """Where the result was written."""
 
     sheet: Path | None
-    """Where the contact sheet was written."""
+    """Where the picture of it was written."""
 
     n_resumed: int
     """Finished segments of an earlier run that were there to go on from."""
 
 
 def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Outcome:
-    """Carry out a job: compare, write the result, draw the contact sheet.
+    """Carry out a job: compare, write the result, draw its sheet.
 
     The result's store appears whole or not at all. While the job runs it holds ``<store>.lock`` and
-    keeps finished work in ``<store>.checkpoint``; both go when it succeeds.
+    keeps finished work in ``<store>.checkpoint`` and, of a result in tiles, in a folder beside the
+    store; all of them go when it succeeds.
 
     Parameters
     ----------
@@ -53,7 +50,7 @@ def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Ou
         As the function that makes the result. What can be checked before the rows are read is.
     """
     output, comparison = job.output, job.comparison
-    pictures = _pictures(job)
+    draw = None if output.sheet is None else comparison.drawing(output.images)
     shown = job.run.progress_log if progress is None else progress
     with workspace(
         output.store,
@@ -62,14 +59,15 @@ def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Ou
         resume=resume,
     ) as place:
         _refuse_existing(output)
-        how = options_of(job.run, place.checkpoint, shown, nonfinite=comparison.nonfinite)
-        result = comparison.carry_out(how)
-        if output.store is not None:
-            save_dataset(result, output.store, kind=comparison.kind, overwrite=True)
+        how = options_of(job.run, place.checkpoint, shown, nonfinite=comparison.policy)
+        if output.store is None:
+            result = comparison.carry_out(how)
+        else:
+            result = comparison.carry_out_to(output.store, how)
         sheet = None
-        if output.sheet is not None:
+        if output.sheet is not None and draw is not None:
             Path(output.sheet).parent.mkdir(parents=True, exist_ok=True)
-            sheet = finc.contact_sheet(pictures, result, output.sheet)
+            sheet = draw(result, output.sheet)
     return Outcome(result, output.store, sheet, place.n_found)
 
 
@@ -98,14 +96,3 @@ def _refuse_existing(output: OutputPart) -> None:
                 f"{sheet} exists already; pass --overwrite, or overwrite: true in a job file, to "
                 f"replace a file."
             )
-
-
-def _pictures(job: Job) -> Source | None:
-    """The pictures of the contact sheet, checked before the long work: it comes last."""
-    if job.output.sheet is None or job.modes is None:
-        return None
-    images = job.output.images
-    source = job.modes.test.open("images") if images is None else open_rows(images, name="images")
-    blank = np.zeros((1, source.width), source.dtype)
-    html_page(as_pictures([blank], source.row_shape, None), [""])
-    return source

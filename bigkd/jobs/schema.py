@@ -15,6 +15,9 @@ from bigkd.jobs.comparisons import (
     COMPARISONS,
     ComparisonPart,
     CoresetPart,
+    DidMatrixPart,
+    DidNearestPart,
+    DidPart,
     DistanceMatrixPart,
     DistancePart,
     ModesPart,
@@ -28,7 +31,8 @@ class OutputPart(Part):
     store: Location | None = Field(default=None, description="Zarr store of the result")
     overwrite: bool = Field(default=True, description="replace an earlier result")
     sheet: Location | None = Field(
-        default=None, description="contact sheet of the modes' top rows: .html or .png"
+        default=None,
+        description="picture of the modes' top rows, or of what matches in did: .html or .png",
     )
     images: Location | None = Field(
         default=None, description="pictures of the test rows, if they are not the rows themselves"
@@ -81,6 +85,15 @@ class Job(Part):
     coreset: CoresetPart | None = Field(
         default=None, description="few rows that stand for a collection"
     )
+    did: DidPart | None = Field(
+        default=None, description="how far one datum is from smooth deformations of another"
+    )
+    did_matrix: DidMatrixPart | None = Field(
+        default=None, description="how far all data are from smooth deformations of others"
+    )
+    did_nearest: DidNearestPart | None = Field(
+        default=None, description="data that are nearest to smooth deformations of a query"
+    )
     output: OutputPart = OutputPart()
     run: RunPart = RunPart()
 
@@ -105,8 +118,14 @@ class Job(Part):
     def _whole(self) -> Self:
         if all(getattr(self, key) is None for key in COMPARISONS):
             raise ValueError(f"expected one of {', '.join(COMPARISONS)}: what the job makes")
-        if self.output.sheet is not None and self.modes is None:
-            raise ValueError("output.sheet is a contact sheet of modes; the job makes none")
-        if self.output.sheet is not None and self.modes is not None and self.modes.n_top == 0:
+        if self.output.sheet is None:
+            return self
+        if self.comparison.sheet_name is None:
+            raise ValueError("output.sheet is a picture of modes or of did; the job makes neither")
+        if self.modes is not None and self.modes.n_top == 0:
             raise ValueError("a contact sheet shows the top rows; modes.n_top must be at least 1")
+        if self.did is not None and len(self.did.lams) != 1:
+            raise ValueError("asks for a picture of what matches, which is of one lam; give one")
+        if self.did is not None and self.output.images is not None:
+            raise ValueError("has output.images, which is for modes; leave it out")
         return self

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from bigkd.errors import ClusterError, InputError
 from bigkd.io import is_store
+from bigkd.io.tiled import scratch_path
+from bigkd.io.unfinished import n_finished_tiles, remove_unfinished, unfinished, unfinished_in
 from bigkd.jobs.locks import lock
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
@@ -21,7 +23,7 @@ class Workspace(NamedTuple):
     """Folder for `bigkd.finc`'s checkpoints; None to keep nothing."""
 
     n_found: int
-    """Finished segments that were there when it began."""
+    """Finished segments and tiles that were there when it began."""
 
 
 @contextmanager
@@ -46,7 +48,8 @@ def workspace(
     keep_checkpoints
         False to keep nothing.
     resume
-        Go on from the checkpoints that are there; otherwise they are removed first.
+        Go on from the checkpoints that are there, and from the tiles of a result that is written
+        tile by tile; otherwise they are removed first.
 
     Raises
     ------
@@ -64,15 +67,17 @@ def workspace(
     with ExitStack() as stack:
         for path in sorted({_lock_file(path) for path in (out, checkpoint) if _is_local(path)}):
             stack.enter_context(lock(path))
-        if folder is not None and not resume:
-            clear(folder)
+        if not resume:
+            _clear_all(folder, out)
         try:
-            yield Workspace(folder, 0 if folder is None else n_segments(folder))
+            yield Workspace(folder, _n_finished(folder, out))
         except (KeyboardInterrupt, ClusterError) as error:
-            error.add_note(_what_is_kept(folder))
+            error.add_note(_what_is_kept(folder, out))
             raise
-        if folder is not None:
-            clear(folder)
+        finally:
+            if folder is None:
+                _clear_all(None, out)
+        _clear_all(folder, out)
 
 
 def require_replaceable(out: str, *, overwrite: bool) -> None:
@@ -92,8 +97,12 @@ def require_replaceable(out: str, *, overwrite: bool) -> None:
 
 
 def n_segments(folder: str) -> int:
-    """How many finished segments are in a folder of checkpoints."""
-    return sum(1 for token in _tokens(folder) for _ in token.glob("[0-9]*.zarr"))
+    """How many finished segments and tiles are in a folder of checkpoints."""
+    tokens = _tokens(folder)
+    segments = sum(1 for token in tokens for _ in token.glob("[0-9]*.zarr"))
+    return segments + sum(
+        n_finished_tiles(work) for token in tokens for work in unfinished_in(token)
+    )
 
 
 def clear(folder: str) -> None:
@@ -103,6 +112,25 @@ def clear(folder: str) -> None:
     path = Path(folder)
     if path.is_dir() and not any(path.iterdir()):
         path.rmdir()
+
+
+def _tiles(out: str | None) -> list[Path]:
+    """What was begun of a result that is written tile by tile."""
+    return [] if out is None or not _is_local(out) else [*unfinished(out.rstrip("/"))]
+
+
+def _n_finished(folder: str | None, out: str | None) -> int:
+    kept = 0 if folder is None else n_segments(folder)
+    return kept + sum(map(n_finished_tiles, _tiles(out)))
+
+
+def _clear_all(folder: str | None, out: str | None) -> None:
+    if folder is not None:
+        clear(folder)
+    for work in _tiles(out):
+        remove_unfinished(work)
+    if out is not None and _is_local(out):
+        clear(scratch_path(out))
 
 
 def _tokens(folder: str) -> list[Path]:
@@ -126,9 +154,10 @@ def _lock_file(path: str | None) -> Path:
     return Path(f"{str(path).rstrip('/')}.lock")
 
 
-def _what_is_kept(folder: str | None) -> str:
+def _what_is_kept(folder: str | None, out: str | None) -> str:
     if folder is None:
         return "Nothing was kept: with --out, or --checkpoint, the next run could be resumed."
-    kept = n_segments(folder)
+    kept = _n_finished(folder, out)
     segments = "1 finished segment is" if kept == 1 else f"{kept} finished segments are"
-    return f"{segments} kept in {folder}. Run the same command with --resume to go on from there."
+    where = f"{folder} and beside {out}" if _tiles(out) else folder
+    return f"{segments} kept in {where}. Run the same command with --resume to go on from there."

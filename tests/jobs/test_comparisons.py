@@ -77,7 +77,7 @@ def test_options__have_the_defaults_of_the_functions():
             wanted = reading.get(name) or running[name]
             assert part.model_fields[name].default == wanted.default, name
             taken.add(name)
-    assert set(Options.__annotations__) - taken == {"dim", "progress"}
+    assert set(Options.__annotations__) - taken == {"progress"}
 
 
 def test_shapes__have_the_defaults_of_the_function():
@@ -216,7 +216,7 @@ def test_load__the_other_keys(load):
             CORESET + "  replacement: true\n",
             "line 1: coreset has replacement, which goes with method 'sample'; the method is 'thin",
         ),
-        (CORESET + "output: {sheet: a.png}\n", "output.sheet is a contact sheet of modes; the jo"),
+        (CORESET + "output: {sheet: a.png}\n", "output.sheet is a picture of modes or of did; th"),
     ],
 )
 def test_load__refuses(load, text, message):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from bigkd.jobs.comparisons.base import ComparisonPart
 from bigkd.jobs.comparisons.coreset import CoresetPart
+from bigkd.jobs.comparisons.did import DidMatrixPart, DidNearestPart, DidPart
 from bigkd.jobs.comparisons.distance import DistancePart
 from bigkd.jobs.comparisons.distance_matrix import DistanceMatrixPart
 from bigkd.jobs.comparisons.modes import ModesPart
@@ -15,6 +16,9 @@ COMPARISONS: Mapping[str, type[ComparisonPart]] = {
     "two_sample": TwoSamplePart,
     "distance_matrix": DistanceMatrixPart,
     "coreset": CoresetPart,
+    "did": DidPart,
+    "did_matrix": DidMatrixPart,
+    "did_nearest": DidNearestPart,
 }
 """The parts by their keys."""
 
@@ -22,6 +26,9 @@ __all__ = [
     "COMPARISONS",
     "ComparisonPart",
     "CoresetPart",
+    "DidMatrixPart",
+    "DidNearestPart",
+    "DidPart",
     "DistanceMatrixPart",
     "DistancePart",
     "ModesPart",

@@ -1,13 +1,19 @@
 """What all comparisons have in common."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar, TypeAlias
 
 import xarray as xr
 from pydantic import Field
 
 from bigkd.engine import NonFinite, Options
+from bigkd.io import save_dataset
 from bigkd.jobs.base import Part
+
+Draw: TypeAlias = Callable[[xr.Dataset, str], Path]
+"""Draws the sheet of a result to a file."""
 
 
 class SeededPart(Part):
@@ -19,11 +25,19 @@ class SeededPart(Part):
     )
 
 
-class ComparisonPart(SeededPart, ABC):
+class ComparisonPart(Part, ABC):
     """What a job makes: a key of its own at the top of a job file."""
 
     kind: ClassVar[str]
     """Of the store of its result."""
+
+    sheet_name: ClassVar[str | None] = None
+    """What ``output.sheet`` is a picture of; None if there is no such picture."""
+
+    @property
+    def policy(self) -> NonFinite:
+        """What to do with rows that are not finite."""
+        return "raise"
 
     @property
     @abstractmethod
@@ -33,3 +47,25 @@ class ComparisonPart(SeededPart, ABC):
     @abstractmethod
     def carry_out(self, options: Options) -> xr.Dataset:
         """The result; `options` say how rows are read and passes run."""
+
+    def carry_out_to(self, store: str, options: Options) -> xr.Dataset:
+        """The result, written to `store`, over an earlier one."""
+        result = self.carry_out(options)
+        save_dataset(result, store, kind=self.kind, overwrite=True)
+        return result
+
+    def drawing(self, images: str | None) -> Draw:
+        """What draws the sheet, checked as far as that is possible before the long work.
+
+        `images` are the pictures of the rows, if they are not the rows themselves.
+        """
+        raise NotImplementedError
+
+
+class RowsComparisonPart(SeededPart, ComparisonPart):
+    """A comparison of rows, of which some may be left out."""
+
+    @property
+    def policy(self) -> NonFinite:
+        """What to do with rows that are not finite."""
+        return self.nonfinite

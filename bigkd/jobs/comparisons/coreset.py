@@ -10,7 +10,7 @@ from bigkd.coreset.measured import Measure
 from bigkd.coreset.thinning import Reweight
 from bigkd.engine import Options
 from bigkd.jobs.base import Whole
-from bigkd.jobs.comparisons.base import ComparisonPart
+from bigkd.jobs.comparisons.base import RowsComparisonPart
 from bigkd.jobs.comparisons.kernels import MEDIAN, DistanceKernelField, chosen_kernel
 from bigkd.jobs.rows import WeightedRowsField
 from bigkd.summaries import Selecting
@@ -21,7 +21,7 @@ _OF_ONE_METHOD = {
 }
 
 
-class CoresetPart(ComparisonPart):
+class CoresetPart(RowsComparisonPart):
     """What `bigkd.coreset.thin` or `bigkd.coreset.sample` is asked for."""
 
     kind: ClassVar[str] = "coreset"

@@ -9,7 +9,7 @@ from bigkd import distance
 from bigkd.distance.question import Method, Sizing
 from bigkd.engine import Options
 from bigkd.jobs.base import Positive, Whole
-from bigkd.jobs.comparisons.base import ComparisonPart, SeededPart
+from bigkd.jobs.comparisons.base import RowsComparisonPart, SeededPart
 from bigkd.jobs.comparisons.kernels import MEDIAN, DistanceKernelField, chosen_kernel
 from bigkd.jobs.comparisons.two_sample import PermutationPart
 from bigkd.jobs.rows import CollectionField
@@ -43,7 +43,7 @@ class PrecisionPart(SeededPart):
     )
 
 
-class DistancePart(PrecisionPart, ComparisonPart):
+class DistancePart(PrecisionPart, RowsComparisonPart):
     """What `bigkd.distance.kernel_distance` is asked for."""
 
     kind: ClassVar[str] = "distance"

@@ -7,13 +7,13 @@ from pydantic import Field, field_validator
 
 from bigkd import distance
 from bigkd.engine import Options
-from bigkd.jobs.comparisons.base import ComparisonPart
+from bigkd.jobs.comparisons.base import RowsComparisonPart
 from bigkd.jobs.comparisons.distance import PrecisionPart
 from bigkd.jobs.comparisons.kernels import chosen_kernel
 from bigkd.jobs.rows import CollectionField, CollectionPart
 
 
-class DistanceMatrixPart(PrecisionPart, ComparisonPart):
+class DistanceMatrixPart(PrecisionPart, RowsComparisonPart):
     """What `bigkd.distance.matrix` is asked for."""
 
     kind: ClassVar[str] = "distance-matrix"

@@ -1,16 +1,19 @@
 """``modes``: what one collection has more of than another."""
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
+import numpy as np
 import xarray as xr
 from pydantic import Field
 
 from bigkd import finc
 from bigkd.engine import Options
+from bigkd.io.images import as_pictures, html_page
 from bigkd.jobs.base import Count, Part, Positive, Whole
-from bigkd.jobs.comparisons.base import ComparisonPart, SeededPart
+from bigkd.jobs.comparisons.base import Draw, RowsComparisonPart, SeededPart
 from bigkd.jobs.kernels import AUTO, SpectralKernelField
-from bigkd.jobs.rows import RowsField
+from bigkd.jobs.rows import RowsField, RowsPart
 from bigkd.kernels import Sampling
 
 
@@ -40,10 +43,11 @@ class ChoicesPart(Part):
     n_draws: Whole = Field(default=199, description="noise spectra behind the p-values")
 
 
-class ModesPart(ChoicesPart, FeaturesPart, ComparisonPart):
+class ModesPart(ChoicesPart, FeaturesPart, RowsComparisonPart):
     """What `bigkd.finc.modes` is asked for."""
 
     kind: ClassVar[str] = "modes"
+    sheet_name: ClassVar[str | None] = "contact sheet"
 
     test: RowsField = Field(description="the collection whose modes are wanted")
     reference: RowsField = Field(description="the collection to compare it with")
@@ -77,3 +81,16 @@ class ModesPart(ChoicesPart, FeaturesPart, ComparisonPart):
         )
         # Names only: equal inputs give equal files, wherever they lie.
         return result.assign_attrs(test=self.test.name, reference=self.reference.name)
+
+    def drawing(self, images: str | None) -> Draw:
+        """What draws the contact sheet."""
+        size = self.test.image_size
+        where = self.test if images is None else RowsPart(path=images, image_size=size)
+        source = where.open("images")
+        blank = np.zeros((1, source.width), source.dtype)
+        html_page(as_pictures([blank], source.row_shape, None), [""])
+
+        def draw(result: xr.Dataset, path: str) -> Path:
+            return finc.contact_sheet(source, result, path)
+
+        return draw

@@ -8,7 +8,7 @@ from pydantic import Field
 from bigkd import distance
 from bigkd.engine import Options
 from bigkd.jobs.base import Part, Whole
-from bigkd.jobs.comparisons.base import ComparisonPart
+from bigkd.jobs.comparisons.base import RowsComparisonPart
 from bigkd.jobs.comparisons.kernels import MEDIAN, DistanceKernelField, chosen_kernel
 from bigkd.jobs.rows import WeightedRowsField
 from bigkd.kernels import Kernel
@@ -41,7 +41,7 @@ class PermutationPart(Part):
         )
 
 
-class TwoSamplePart(PermutationPart, ComparisonPart):
+class TwoSamplePart(PermutationPart, RowsComparisonPart):
     """What `bigkd.distance.two_sample_test` is asked for."""
 
     kind: ClassVar[str] = "two-sample"
