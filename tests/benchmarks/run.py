@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.benchmarks.coresets import coreset_accuracy, coreset_passes
+from tests.benchmarks.dissimilarities import did_maps, did_matrix
 from tests.benchmarks.distances import distances, rff_pass, streams
 from tests.benchmarks.kernel_sums import kernel_kinds, kernel_sums
+from tests.benchmarks.kernel_values import kernel_values, value_kinds
 from tests.benchmarks.measure import BLAS_SETTINGS, FULL, TINY, Line, machine
 from tests.benchmarks.nufft import nufft, nufft_accuracy
 from tests.benchmarks.passes import engine, finc_pass, naive
@@ -31,8 +33,9 @@ MEASURES = {
     function.__name__: function
     for function in (
         finc_pass, engine, naive, lanczos, ken, choice, comparisons, accuracy,
-        nufft, nufft_accuracy, kernel_sums, kernel_kinds,
+        nufft, nufft_accuracy, kernel_sums, kernel_kinds, kernel_values, value_kinds,
         distances, streams, rff_pass, coreset_accuracy, coreset_passes,
+        did_maps, did_matrix,
     )
 }  # fmt: skip
 
