@@ -16,6 +16,7 @@ CAPABILITIES = {
     "distance": "same_or_different.py",
     "shapes": "animal_surfaces.py",
     "coreset": "representative_digits.py",
+    "did": "warped_photos.py",
 }
 
 
