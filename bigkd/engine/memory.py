@@ -62,7 +62,7 @@ class Plan:
         if self.task_bytes > available:
             need, have = self.task_bytes / 1e9, available / 1e9
             raise MemoryPlanError(
-                f"{self.label}: one task needs {need:.2f} GB (rows, temporaries and results); a "
+                f"{self.label}: one task needs {need:.2f} GB (rows, temporaries and summary); a "
                 f"worker thread has {have:.2f} GB. {self.remedy}, or give each worker thread at "
                 f"least {need:.2f} GB."
             )

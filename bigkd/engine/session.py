@@ -205,10 +205,13 @@ class Session:
 
         As `store_rows`; the array is called `name` and has the dimensions `dims`, of values, rows
         of `left` and rows of `right`. `made_from` names what the rows are, where they are made anew
-        by each call; their own identities by default.
+        by each call, and finite: chunks of a store that somebody deletes read as NaN. By default
+        they are what their own identities say.
         """
         run = Run(self.runner.distributed)
         jobs = [self._place_keeping(function, source, run) for source in (left, right)]
+        if made_from is not None:
+            jobs = [job._replace(nonfinite="raise") for job in jobs]
         content = made_from or (left.identity(), right.identity())
         token = spec_token(__version__, *content, function, jobs[0].nonfinite)
         tiling = pair_tiling(

@@ -50,7 +50,7 @@ def main():
 
     session.Session._admit = noted
     tiles.CHUNK_BYTES = 2 * MEGABYTE
-    tiles.TILE_WORK, stripes.STRIPE_WORK = 2_000_000_000, 4_000_000_000
+    tiles.TILE_WORK, stripes.STRIPE_WORK = 500_000_000, 4_000_000_000
     options = {
         "x_landmarks": given.x, "y_landmarks": given.y, "scheduler": given.scheduler,
         "normalize": (0.0, 1.0),

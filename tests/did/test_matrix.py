@@ -12,7 +12,14 @@ from bigkd import did
 from bigkd.did.matrix import KIND
 from bigkd.did.pairs import StoredMaps, StoredPairs
 from bigkd.engine import tiles
-from bigkd.errors import EmptyInputError, InputError, MemoryPlanError, ShapeError, StoreError
+from bigkd.errors import (
+    DataError,
+    EmptyInputError,
+    InputError,
+    MemoryPlanError,
+    ShapeError,
+    StoreError,
+)
 from bigkd.io import load_dataset, open_tiled
 from tests.did import plain
 from tests.did.test_dissimilarity import expected, imagenet, smooth
@@ -202,6 +209,21 @@ def test_matrix__shares_a_checkpoint_folder_with_other_calls(tmp_path):
     xr.testing.assert_identical(found, here[0])
     xr.testing.assert_identical(inside[0], here[1])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_matrix__notices_maps_that_are_taken_away(tmp_path):
+    """Chunks that do not exist read as NaN, which data may have, but not maps."""
+
+    def take(event):
+        if event.label == "comparing pairs" and event.done == 0:
+            for chunk in tmp_path.rglob("rows/c/1/0"):
+                chunk.unlink()
+
+    with pytest.raises(DataError, match="not finite"):
+        did.matrix(X, nan="zero_weight", checkpoint=tmp_path, progress=take, **FEW)
+    found = did.matrix(X, nan="zero_weight", checkpoint=tmp_path, **FEW)
+    xr.testing.assert_identical(found, did.matrix(X, nan="zero_weight", **FEW))
 
 
 def test_matrix__leaves_what_is_there(tmp_path):

@@ -75,7 +75,7 @@ def test_progress__writes_lines_of_json(tmp_path):
     for label in ("one", "other"):
         reduce(Mean(width=3), generated(95, 10), label=label, progress=str(path))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert set(lines[0]) == {"label", "done", "total", "seconds"}
+    assert set(lines[0]) == {"label", "done", "total", "seconds", "unit"}
     ends = [(line["label"], line["done"]) for line in lines if line["done"] == line["total"]]
     assert ends == [("one", 95), ("other", 95)]
     # at most one a second, and the ends

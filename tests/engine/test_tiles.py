@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import array_api_strict
 import dask.array as da
 import numpy as np
+import pyarrow.parquet
 import pytest
+import xarray as xr
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,10 +38,38 @@ from tests.engine.toys import (
 def opened(x, kind, tmp_path):
     if kind == "dask":
         return open_rows(da.from_array(x, chunks=((7, 1, 2, 23, len(x) - 33), (2, 1))), name="x")
+    if kind == "parquet":
+        table = pyarrow.table({str(at): x[:, at] for at in range(3)})
+        pyarrow.parquet.write_table(table, tmp_path / "x.parquet", row_group_size=9)
+        return open_rows(tmp_path / "x.parquet", name="x", columns=("0", "1", "2"))
+    if kind == "npy":
+        np.save(tmp_path / "x.npy", x)
+        return open_rows(tmp_path / "x.npy", name="x")
+    if kind == "strict":
+        return open_rows(array_api_strict.asarray(x), name="x", block_rows=7)
     if kind == "zarr":
         zarr.create_array(tmp_path / "x.zarr", data=x, chunks=(9, 3))
         return open_rows(tmp_path / "x.zarr", name="x")
     return open_rows(x, name="x", block_rows=7)
+
+
+@pytest.mark.parametrize("kind", ["strict", "parquet", "npy"])
+@pytest.mark.usefixtures("small_tiles")
+def test_store__takes_rows_from_anywhere(kind, tmp_path):
+    source = opened(X, kind, tmp_path)
+    np.testing.assert_array_equal(read(store_rows(source, tmp_path / "rows")), powers(X))
+    found = store_pairs(source, source, tmp_path / "pairs")
+    np.testing.assert_allclose(found["d"], products(X, X), rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_store_rows__can_be_opened_as_rows_before_and_after(tmp_path):
+    array = store_rows(open_rows(X, name="x"), tmp_path / "kept")
+    before = open_rows(array.data_path, name="rows").read(0)
+    array.finish(xr.Dataset(), kind="rows")
+    after = open_rows(tmp_path / "kept", name="rows").read(0)
+    for found in (before, after):
+        np.testing.assert_array_equal(found, powers(X).reshape(50, 6))
 
 
 @pytest.mark.parametrize("scheduler", ["sync", "threads", "cluster"])

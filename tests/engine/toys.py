@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 import zarr
 
+from bigkd.backends import namespace
 from bigkd.engine import Settings, open_session
 from bigkd.io import open_tiled
 from bigkd.protocols import Footprint
@@ -53,7 +54,8 @@ class Powers:
 
     def __call__(self, rows):
         noted(self.log, f"{rows.index[0]}:{rows.index[-1] + 1}")
-        return self.factor * np.stack([rows.values, rows.values**2], axis=1)
+        xp = namespace(rows.values)
+        return self.factor * xp.stack([rows.values, rows.values**2], axis=1)
 
     def footprint(self, n_rows, itemsize):
         del itemsize
@@ -71,8 +73,9 @@ class Products:
 
     def __call__(self, left, right):
         noted(self.log, f"{left.index[0]}:{left.index[-1] + 1} {right.index[0]}")
-        squares = ((left.values[:, None, :] - right.values[None, :, :]) ** 2).sum(-1)
-        return self.factor * np.stack([left.values @ right.values.T, squares])
+        xp = namespace(left.values)
+        squares = xp.sum((left.values[:, None, :] - right.values[None, :, :]) ** 2, axis=-1)
+        return self.factor * xp.stack([left.values @ right.values.T, squares])
 
     def footprint(self, n_left, n_right, itemsize):
         del itemsize

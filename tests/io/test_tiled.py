@@ -160,6 +160,16 @@ def test_resume__makes_damaged_tiles_again(harm, compressed, tmp_path):
     assert_holds(tmp_path / "x.zarr")
 
 
+@pytest.mark.parametrize("harm", [flip, truncate, empty, remove], ids=lambda harm: harm.__name__)
+def test_resume__makes_tiles_of_damaged_digests_again(harm, tmp_path):
+    array = made(tmp_path / "x.zarr")
+    fill(array)
+    harm(tmp_path / ".x.zarr.partial" / "tiles_done" / "c" / "0" / "1" / "0" / "0")
+    assert fill(array) == [(0, 1, 0)]
+    array.finish(beside(), kind="things")
+    assert_holds(tmp_path / "x.zarr")
+
+
 @pytest.mark.parametrize("compressed", [True, False])
 @pytest.mark.parametrize("harm", [flip, truncate, empty, exchange], ids=lambda harm: harm.__name__)
 def test_open_tiled__raises_on_reading_what_was_damaged(harm, compressed, tmp_path):
