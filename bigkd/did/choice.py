@@ -32,19 +32,22 @@ class Representation(TypedDict, total=False):
         Kernel of normalised values: ``Laplace(1/5)`` by default.
     mask
         Weight of each position in the reference f: ``"blackman"`` (default), None, or an array of
-        the grid's shape.
+        the grid's shape. The window leaves edges out, which what is found in g may have moved in
+        from; for fields whose edges are no accident, None tells more apart.
     x_landmarks, y_landmarks
         Positions and values that the kernels are projected on: a number of grid points along each
         axis, ``"grid:8"``, ``"random:500"``, ``"data:500"`` (of the data's own, chosen one after
         the other where the kernel is explained worst), or an array of points: positions in
-        [-1, 1], values in the units of the data. By default grids: 10 x 10 positions (20 on one
+        the domain, values in the units of the data. By default grids: 10 x 10 positions (20 on one
         axis, 5 on each of more than two), 8 x 8 x 8 values (22 x 22 of two, 64 of one); 512 points
-        of the data where there are more than three values.
+        of the data where there are more than three values. Landmarks that are no grid, or another
+        kernel than a Gaussian, take ``8 N M_X`` bytes in every task.
     normalize
         Units of the values: ``"imagenet"`` subtracts the mean colour of ImageNet and divides by its
         standard deviation; ``"standardize"`` does so with those of a sample; None leaves values as
         they are; or a pair ``(mean, std)``. ``"auto"`` (default): ``"imagenet"`` for three values
-        in [0, 1] or three bytes, else ``"standardize"``.
+        in [0, 1] or three bytes, else ``"standardize"``. What a sample decides differs from one
+        collection to another: pass numbers, and `y_landmarks`, to compare between calls.
     weights
         Weight of each position besides the mask: None, ``"coslat"`` (areas, from a coordinate
         called lat or latitude, in degrees), or an array of the grid's shape.
@@ -57,7 +60,8 @@ class Representation(TypedDict, total=False):
         Name of the axis that holds values, if it is another.
     dtype
         ``"float32"`` or ``"float64"``, of kernel values and sums over positions; by default float64
-        for float64 data and wide integers, else float32. All else is float64.
+        for float64 data and wide integers, and where kernels are so wide that whitening enlarges
+        errors 1e5 times; else float32, with relative errors of some 1e-6. All else is float64.
     jitter
         What is added to the diagonal of the landmarks' Gram matrices; more is where they are
         singular, and reported.

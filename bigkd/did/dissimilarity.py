@@ -1,5 +1,6 @@
 """`dissimilarity`: one datum against another; `match`: what of one was found in the other."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -65,7 +66,8 @@ def dissimilarity(
         ``"paper"``: Eqs. 10 to 12 as they stand; ``"unit"``: both maps divided by their norms, so
         that one `lam` means the same for all data.
     promise
-        Whether to bound what the landmarks change: a sum over all pairs of positions.
+        Whether to bound what the landmarks change: a sum over all pairs of positions; everything
+        is computed in float64 then.
     **representation
         Kernels, landmarks, mask and units: `bigkd.did.Representation`.
 
@@ -73,7 +75,8 @@ def dissimilarity(
     -------
     xarray.Dataset
         Over ``lam``: ``dissimilarity``, ``rounding`` (a bound of its error in the last step);
-        ``norm_reference`` and ``norm_searched``, the norms |A| and |B|. With `promise`, over
+        ``norm_reference`` and ``norm_searched``, the norms |A| and |B|. NaN where no position of f
+        or g counts, or no value is near a landmark. With `promise`, over
         ``lam``: ``lower`` and ``upper``, between which the dissimilarity of the kernels themselves
         lies (in unit scale, in units of the same norms); ``lost_reference`` and ``lost_searched``,
         bounds of what the landmarks leave out of both maps. Landmarks far apart, for kernels so
@@ -114,6 +117,8 @@ def dissimilarity(
     True
     """
     choice = representation_of(representation)
+    if promise:  # a bound has no use for rounding errors
+        choice = replace(choice, dtype="float64")
     pair = _mapped(f, g, choice)
     strength = strength_of(
         lam, relative=relative, scale=scale, n_points=pair.setting.layout.n_points
@@ -196,7 +201,11 @@ def match(
     result = result.assign(functions)
     if path is not None:
         match_sheet(
-            path, _picture(f, layout), _picture(g, layout), result["h"].values, result["q"].values
+            path,
+            _picture(pair.data[0], layout),
+            _picture(pair.data[1], layout),
+            result["h"].values,
+            result["q"].values,
         )
     return result
 
@@ -211,7 +220,7 @@ def _promised(pair: _Pair, strength: Strength, value: Matrix, rounding: Matrix) 
         )
         for datum, side, own in zip(pair.data, (REFERENCE, SEARCHED), maps, strict=True)
     ]
-    norms = [float(np.linalg.norm(own, 2)) for own in maps]
+    norms = [float(np.linalg.norm(own, 2)) or np.nan for own in maps]
     if strength.relative and strength.scale == "paper":
         lams = lams * norms[1] ** 2
     if strength.scale == "unit":
@@ -232,22 +241,21 @@ def _promised(pair: _Pair, strength: Strength, value: Matrix, rounding: Matrix) 
 
 
 def _mapped(f: Any, g: Any, choice: Choice) -> _Pair:
-    given = [
-        open_datum(part, name=name, dims=choice.dims, value_dim=choice.value_dim)
-        for name, part in (("f", f), ("g", g))
-    ]
+    how: dict[str, Any] = {"dims": choice.dims, "value_dim": choice.value_dim}
+    first = open_datum(f, name="f", **how)
+    given = [first, open_datum(g, name="g", like=first.layout, **how)]
     with open_session(Settings(scheduler="sync")):  # BLAS on one thread, as in passes
         setting = choose(given, ("f", "g"), choice)
-        data = tuple(one.source.read(0) for one in given)
+        data = tuple(to_host(one.source.read(0)) for one in given)
         for rows, name in zip(data, ("f", "g"), strict=True):
             _require_finite(rows, name, choice)
         sides = zip(data, (REFERENCE, SEARCHED), strict=True)
         a, b = (setting.maps(rows, (at,))[0, 0, ...] for rows, at in sides)
-    return _Pair(setting, a, b, (data[0][0], data[1][0]))
+    return _Pair(setting, a, b, (data[0][0, ...], data[1][0, ...]))
 
 
 def _require_finite(rows: Any, name: str, choice: Choice) -> None:
-    lost = int(np.sum(~np.isfinite(to_host(rows)))) if choice.nan == "raise" else 0
+    lost = int(np.sum(~np.isfinite(rows))) if choice.nan == "raise" else 0
     if lost:
         raise DataError(
             f"{name} has {lost} values that are not finite; expected finite numbers. Pass "
@@ -265,7 +273,7 @@ def _on_grid(setting: Setting, coefficients: Matrix) -> Matrix:
     return np.asarray(values.reshape(setting.layout.shape))
 
 
-def _picture(data: Any, layout: Layout) -> Any:
-    if isinstance(data, xr.DataArray) and layout.value_dim:
-        return data.transpose(*layout.dims, layout.value_dim).values
-    return data.transpose(*layout.dims).values if isinstance(data, xr.DataArray) else data
+def _picture(datum: Matrix, layout: Layout) -> Matrix:
+    """A flat datum in the shape of its grid, with its values last."""
+    values = () if layout.value_dim is None else (layout.n_values,)
+    return np.asarray(datum.reshape(*layout.shape, *values))

@@ -79,9 +79,15 @@ def of_positions(
     """
     d = len(axes)
     chosen = wanted("x_landmarks", choice, Wanted("grid", {1: 20, 2: 10}.get(d, 5)))
-    if isinstance(chosen, np.ndarray):
-        return _given("x_landmarks", chosen, d)
     low, high = (np.asarray([edge(axis) for axis in axes]) for edge in (np.min, np.max))
+    if isinstance(chosen, np.ndarray):
+        given = _given("x_landmarks", chosen, d)
+        if not ((chosen >= low - 1e-9) & (chosen <= high + 1e-9)).all():
+            raise InputError(
+                f"x_landmarks must lie in the domain, which is {low[0]:g} to {high[0]:g} along "
+                f"each axis whatever the coordinates are; got {chosen.min():g} to {chosen.max():g}."
+            )
+        return given
     positions = product_grid(axes) if chosen.kind == "data" else np.zeros((0, d))
     return _chosen(chosen, low, high, positions, kernel, seed=seed, stream=0)
 

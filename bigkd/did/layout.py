@@ -97,13 +97,19 @@ def product_grid(axes: Sequence[Matrix]) -> Matrix:
 
 
 def open_datum(
-    data: Any, *, name: str, dims: Sequence[str] | None, value_dim: str | None
+    data: Any,
+    *,
+    name: str,
+    dims: Sequence[str] | None,
+    value_dim: str | None,
+    like: Layout | None = None,
 ) -> Opened:
     """One datum as a collection of one; a path is that of a picture."""
+    options: dict[str, Any] = {}
     data = _one_array(data, value_dim)
     if isinstance(data, xr.DataArray):
-        taken = "datum" if "datum" not in data.dims else "datum_"
-        data = data.expand_dims(taken)
+        options = {"dim": "datum" if "datum" not in data.dims else "datum_"}
+        data = data.expand_dims(options["dim"])
     elif hasattr(data, "shape") and hasattr(data, "dtype"):
         data = data[None, ...]
     elif not isinstance(data, str | Path):
@@ -111,7 +117,7 @@ def open_datum(
             f"{name} must be an array or an xarray.DataArray of one image, series or field, or the "
             f"path of a picture; got {type(data).__name__}."
         )
-    opened = open_data(data, {}, name=name, dims=dims, value_dim=value_dim)
+    opened = open_data(data, options, name=name, dims=dims, value_dim=value_dim, like=like)
     if opened.source.n_rows != 1:
         raise InputError(
             f"{name} must be one image, series or field; {data} holds {opened.source.n_rows}."
@@ -126,8 +132,11 @@ def open_data(
     name: str,
     dims: Sequence[str] | None,
     value_dim: str | None,
+    like: Layout | None = None,
 ) -> Opened:
     """A collection opened; `dims` name the axes of one datum where the data do not.
+
+    Labelled axes come in the order of those of `like`, if they are the same.
 
     Raises
     ------
@@ -136,7 +145,7 @@ def open_data(
     """
     data = _one_array(data, value_dim)
     if isinstance(data, xr.DataArray):
-        return _labelled(data, options, name, value_dim)
+        return _labelled(data, options, name, value_dim, like)
     source = open_source(data, options, name=name)
     named = _named(source.row_shape, name, dims, value_dim)
     labels = getattr(source, "labels", None)
@@ -166,12 +175,22 @@ def require_same_grid(one: Layout, other: Layout, names: Sequence[str]) -> None:
             f"dataset[['t', 'p']] has them."
         )
     for dim, mine, yours in zip(one.dims, one.labels, other.labels, strict=True):
-        if mine is not None and yours is not None and not np.array_equal(mine, yours):
+        if mine is not None and yours is not None and not same_labels(mine, yours):
             raise InputError(
                 f"{names[0]} and {names[1]} have other coordinates along {dim!r}; they are "
                 f"compared on one grid. Use {names[1]}.interp_like({names[0]}), or drop them "
                 f"with drop_vars({dim!r})."
             )
+
+
+def same_labels(one: Any, other: Any) -> bool:
+    """Whether coordinates are the same, to a millionth of the least step where they are floats."""
+    if one.shape != other.shape or one.dtype.kind != "f" or other.dtype.kind != "f":
+        return bool(np.array_equal(one, other))
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    step = float(np.abs(np.diff(one)).min()) if one.size > 1 else 1.0
+    coarse = max(1e-6 * step, 1e-6 * float(np.abs(one).max()) * 0.2)
+    return bool(np.abs(one - other).max() <= coarse)
 
 
 def _size(layout: Layout) -> str:
@@ -195,6 +214,13 @@ def _rescaled(label: Matrix | None, n: int, low: float, high: float) -> Matrix:
 def _one_array(data: Any, value_dim: str | None) -> Any:
     """The variables of a Dataset side by side, as values."""
     if isinstance(data, xr.Dataset) and len(data.data_vars) > 1:
+        grids = {str(name): set(part.dims) for name, part in data.data_vars.items()}
+        odd = [name for name, own in grids.items() if own != set(data.dims)]
+        if odd:
+            raise InputError(
+                f"the variables of a Dataset must share their dimensions; {odd[0]!r} has "
+                f"{data[odd[0]].dims}. Choose some, as dataset[['t', 'p']]."
+            )
         stacked = data.to_dataarray(value_dim or "variable")
         return stacked.transpose(..., stacked.dims[0])
     if isinstance(data, xr.Dataset) and data.data_vars:
@@ -202,18 +228,34 @@ def _one_array(data: Any, value_dim: str | None) -> Any:
     return data
 
 
+def _counted(array: xr.DataArray, value_dim: str | None) -> Hashable:
+    """The axis that counts data: called ``sample``, or the first that does not hold values."""
+    if "sample" in array.dims:
+        return "sample"
+    others = [dim for dim in array.dims if dim not in (value_dim, *VALUE_DIMS)]
+    return others[0] if others else array.dims[0]
+
+
 def _labelled(
-    array: xr.DataArray, options: Mapping[str, Any], name: str, value_dim: str | None
+    array: xr.DataArray,
+    options: Mapping[str, Any],
+    name: str,
+    value_dim: str | None,
+    like: Layout | None,
 ) -> Opened:
-    first = options.get("dim")
-    sample: Hashable = array.dims[0] if first is None else first
+    sample = options.get("dim")
+    if sample is None:
+        sample = _counted(array, value_dim)
     if sample not in array.dims:
         raise InputError(f"dim={sample!r} is not a dimension of {name}, which has {array.dims}.")
     own = [dim for dim in array.dims if dim != sample]
     values = [dim for dim in own if dim == value_dim or (not value_dim and dim in VALUE_DIMS)]
     if value_dim and not values:
         raise InputError(f"value_dim={value_dim!r} is not a dimension of {name}: {array.dims}.")
-    order = [dim for dim in own if dim not in values] + values
+    grid = [dim for dim in own if dim not in values]
+    if like is not None and set(map(str, grid)) == set(like.dims):
+        grid = sorted(grid, key=lambda dim: like.dims.index(str(dim)))
+    order = grid + values
     array = array.transpose(sample, *order)
     source = open_source(array, {**options, "dim": sample}, name=name)
     labels = {str(dim): array[dim].values for dim in order if dim in array.coords}

@@ -179,14 +179,14 @@ class ImageMaps:
         sums = xp.matmul(sums, xp.asarray(self.x_inverse, device=on))
         m_y, m_x = self.shape
         flat = xp.reshape(xp.permute_dims(sums, (2, 0, 1, 3)), (m_y, -1))
-        lower = _inverse_factor(self.y_kernel, *_key(self.y_landmarks), self.y_jitter)
-        lower = xp.asarray(lower, device=on)
+        white = whitened_values(self.y_kernel, self.y_landmarks, self.y_jitter)
+        lower = xp.asarray(white.inverse, device=on)
         rows = [
             xp.matmul(lower[run, : run.stop], flat[: run.stop, :])
             for run in cuts(m_y, max(_BLOCK_ROWS, -(-m_y // 8)))
         ]
-        white = xp.reshape(xp.concat(rows, axis=0), (m_y, *sums.shape[:2], m_x))
-        return xp.permute_dims(white, (1, 2, 0, 3))
+        joined = xp.reshape(xp.concat(rows, axis=0), (m_y, *sums.shape[:2], m_x))
+        return xp.permute_dims(joined, (1, 2, 0, 3))
 
 
 class _Tile(NamedTuple):
@@ -246,14 +246,37 @@ def _key(points: Array) -> tuple[bytes, tuple[int, ...]]:
     return host.tobytes(), host.shape
 
 
+class YWhitening(NamedTuple):
+    """Landmarks of values, whitened."""
+
+    inverse: Matrix
+    """``R^-T``, lower triangular."""
+
+    jitter: float
+    """What was added to the diagonal of their Gram matrix."""
+
+    gain: float
+    """How much it may enlarge an error: about ``|R^-1|``."""
+
+
+def whitened_values(kernel: Kernel, points: Array, jitter: float) -> YWhitening:
+    """The landmarks of values, whitened: once in each process."""
+    return _whitened_values(kernel, *_key(points), jitter)
+
+
+def gain_of(inverse: Matrix) -> float:
+    """Bound of the operator norm of a matrix: the root of its largest row and column sums."""
+    sizes = np.abs(inverse)
+    return float(np.sqrt(sizes.sum(axis=0).max() * sizes.sum(axis=1).max()))
+
+
 @functools.lru_cache(maxsize=4)
-def _inverse_factor(
+def _whitened_values(
     kernel: Kernel, content: bytes, shape: tuple[int, int], jitter: float
-) -> Matrix:
-    """``R^-T``, lower triangular, of the landmarks' Gram matrix: made once in each process."""
+) -> YWhitening:
     points = np.frombuffer(content).reshape(shape)
-    upper = whitening(kernel(points, points), jitter=jitter).upper
+    upper, used = whitening(kernel(points, points), jitter=jitter)
     inverse = scipy.linalg.solve_triangular(upper, np.eye(shape[0]), trans="T", check_finite=False)
     inverse = np.tril(inverse)
     inverse.flags.writeable = False
-    return np.asarray(inverse)
+    return YWhitening(inverse, used, gain_of(inverse))

@@ -11,6 +11,7 @@ from bigkd.did.layout import Opened, open_data
 from bigkd.did.pairs import PairMeasure, StoredMaps, StoredPairs
 from bigkd.did.setting import Setting, choose, settings_with
 from bigkd.engine import open_session
+from bigkd.errors import InputError
 from bigkd.io import open_rows, open_tiled
 from bigkd.io.datasets import refuse_existing
 from bigkd.schema import DISSIMILARITIES, dataset
@@ -83,11 +84,10 @@ def matrix(
     3
     """
     choice, others = split_options(options)
-    given = [collection] if other is None else [collection, other]
-    opened = [
-        open_data(data, others, name=name, dims=choice.dims, value_dim=choice.value_dim)
-        for data, name in zip(given, _NAMES, strict=False)
-    ]
+    how: dict[str, Any] = {"dims": choice.dims, "value_dim": choice.value_dim}
+    opened = [open_data(collection, others, name=_NAMES[0], **how)]
+    if other is not None:
+        opened.append(open_data(other, others, name=_NAMES[1], like=opened[0].layout, **how))
     strength = strength_of(lam, relative=relative, scale=scale, n_points=opened[0].layout.n_points)
     if output is not None:
         refuse_existing(str(output), overwrite=overwrite)
@@ -131,5 +131,15 @@ def _beside(opened: Sequence[Opened], setting: Setting, strength: Strength) -> x
     coords = {"lam": list(strength.lams)}
     for dim, one in zip(_DIMS[1:], (opened[0], opened[-1]), strict=True):
         if one.names is not None:
-            coords[dim] = one.names
+            coords[dim] = _storable(one.names, one.source.name)
     return dataset(DISSIMILARITIES, {}, attrs={**setting.attrs, **strength.attrs}, coords=coords)
+
+
+def _storable(labels: Any, name: str) -> Any:
+    """Labels of data, checked before the long work: stores hold numbers, times and text."""
+    if labels.dtype.kind == "O" and not all(isinstance(label, str) for label in labels.tolist()):
+        raise InputError(
+            f"the labels of {name} are of type {type(labels[0]).__name__}, which cannot be stored; "
+            f"expected numbers, times or text. Pass {name}.drop_vars(...) of them, or text."
+        )
+    return labels

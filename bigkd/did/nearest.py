@@ -156,7 +156,8 @@ def nearest(
         raise InputError(f"lam must be one number to rank by; got {lam!r}.")
     with open_session(settings_with(others, choice)) as session:
         setting = choose([searched, queries], ("collection", "query"), choice)
-        rows = collect_rows(queries.source, session.settings.nonfinite).values
+        kept = choice.nan == "zero_weight"  # no query is dropped: each has a place
+        rows = collect_rows(queries.source, "keep" if kept else "raise").values
         scores = QueryScores(
             maps=setting.maps,
             reference=factored(setting.maps(rows, (REFERENCE,))[:, 0, ...]),
@@ -196,9 +197,10 @@ def _open_queries(
     single = getattr(query, "ndim", None) == axes
     if isinstance(query, xr.Dataset):
         single = max((part.ndim for part in query.data_vars.values()), default=0) < axes
+    how: dict[str, Any] = {"dims": choice.dims, "value_dim": choice.value_dim}
     if single:
-        return open_datum(query, name="query", dims=choice.dims, value_dim=choice.value_dim)
-    return open_data(query, options, name="query", dims=choice.dims, value_dim=choice.value_dim)
+        return open_datum(query, name="query", like=searched.layout, **how)
+    return open_data(query, options, name="query", like=searched.layout, **how)
 
 
 def _with_names(result: xr.Dataset, names: Any, queries: Any) -> xr.Dataset:
@@ -207,4 +209,8 @@ def _with_names(result: xr.Dataset, names: Any, queries: Any) -> xr.Dataset:
     if names is None:
         return result
     index = result["index"].values
-    return result.assign_coords(name=(("query", "rank"), names[np.maximum(index, 0)]))
+    named = xr.DataArray(names[np.maximum(index, 0)], dims=("query", "rank"))
+    if (index < 0).any():
+        text = named.dtype.kind in "UO"
+        named = named.where(index >= 0, "") if text else named.where(index >= 0)
+    return result.assign_coords(name=named)

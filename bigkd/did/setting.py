@@ -10,8 +10,8 @@ import xarray as xr
 from bigkd.backends import compute_dtype, rng
 from bigkd.did.choice import Choice, kernel_text
 from bigkd.did.landmarks import Landmarks, Wanted, of_positions, of_values, wanted
-from bigkd.did.layout import Layout, Opened, require_same_grid
-from bigkd.did.maps import ImageMaps
+from bigkd.did.layout import Layout, Opened, require_same_grid, same_labels
+from bigkd.did.maps import ImageMaps, gain_of, whitened_values
 from bigkd.did.masks import mask_of
 from bigkd.did.scaling import Scaling, choose_scaling
 from bigkd.engine import Settings, settings_of
@@ -23,6 +23,7 @@ from bigkd.linalg import Matrix, whitening
 _SAMPLED_DATA = 16
 _SAMPLED_POINTS = 20_000
 _STREAM = 0x73657474  # keeps these numbers apart from other uses of a seed
+_LARGEST_GAIN = 1e5
 _LATITUDES = ("lat", "latitude")
 
 
@@ -76,10 +77,11 @@ def choose(collections: Sequence[Opened], names: Sequence[str], choice: Choice) 
     positions = of_positions(choice.x_landmarks, layout.axes, x_kernel, seed=choice.seed)
     values = _values(choice, scaling, samples)
     x_white = whitening(x_kernel(positions.points, positions.points), jitter=choice.jitter)
-    y_white = whitening(choice.y_kernel(values.points, values.points), jitter=choice.jitter)
+    y_white = whitened_values(choice.y_kernel, values.points, choice.jitter)
+    x_inverse = np.asarray(np.linalg.inv(x_white.upper), dtype=np.float64)
     maps = ImageMaps(
         x_factors=_factors(x_kernel, layout, positions),
-        x_inverse=np.linalg.inv(x_white.upper),
+        x_inverse=x_inverse,
         y_kernel=choice.y_kernel,
         y_landmarks=values.points,
         y_jitter=y_white.jitter,
@@ -88,7 +90,7 @@ def choose(collections: Sequence[Opened], names: Sequence[str], choice: Choice) 
         limits=_limits(scaling),
         weights=_weights(choice, layout),
         zero_weight=choice.nan == "zero_weight",
-        dtype=choice.dtype or _dtype(sources),
+        dtype=_dtype(sources, choice, gain_of(x_inverse) * y_white.gain),
     )
     attrs = {
         "grid": grid_text(layout),
@@ -101,6 +103,8 @@ def choose(collections: Sequence[Opened], names: Sequence[str], choice: Choice) 
         "normalize": scaling.rule,
         "value_mean": scaling.mean.tolist(),
         "value_std": scaling.std.tolist(),
+        "value_low": scaling.low.tolist(),
+        "value_high": scaling.high.tolist(),
         "mask": choice.mask if isinstance(choice.mask, str) else _told(choice.mask),
         "weights": choice.weights if isinstance(choice.weights, str) else _told(choice.weights),
         "nan": choice.nan,
@@ -182,9 +186,15 @@ def _limits(scaling: Scaling) -> tuple[float, float] | None:
     return low - 1e-6 * (high - low), high + 1e-6 * (high - low)
 
 
-def _dtype(sources: Sequence[Source]) -> str:
+def _dtype(sources: Sequence[Source], choice: Choice, gain: float) -> str:
+    """float64 for such data, and where whitening would enlarge the errors of float32."""
     wide = any(compute_dtype(np, source.dtype) == np.float64 for source in sources)
-    return "float64" if wide else "float32"
+    if choice.dtype == "float32" and gain > _LARGEST_GAIN:
+        raise InputError(
+            f"dtype='float32' is too coarse for these kernels and landmarks, which enlarge errors "
+            f"{gain:.1g} times. Leave dtype out, or use fewer landmarks or narrower kernels."
+        )
+    return choice.dtype or ("float64" if wide or gain > _LARGEST_GAIN else "float32")
 
 
 def _weights(choice: Choice, layout: Layout) -> Matrix:
@@ -192,6 +202,8 @@ def _weights(choice: Choice, layout: Layout) -> Matrix:
     areas = _areas(choice.weights, layout)
     areas = layout.volume * areas / areas.sum()
     mask = mask_of(_on_grid(choice.mask, "mask", layout), layout.shares)
+    if not (areas * mask).any():
+        raise InputError("mask and weights leave no position: one of them is zero everywhere.")
     return np.stack([(areas * mask).ravel(), areas.ravel()])
 
 
@@ -234,11 +246,20 @@ def _on_grid(given: Any, name: str, layout: Layout) -> Any:
     """A labelled mask as an array of the grid's axes, in their order."""
     if not isinstance(given, xr.DataArray):
         return given
-    missing = sorted(set(map(str, given.dims)) ^ set(layout.dims))
-    if missing:
+    if set(map(str, given.dims)) != set(layout.dims):
         raise InputError(
             f"{name} has the dimensions {given.dims}; expected those of the grid, {layout.dims}."
         )
+    for dim, label in zip(layout.dims, layout.labels, strict=True):
+        if label is None or dim not in given.coords or same_labels(given[dim].values, label):
+            continue
+        try:
+            given = given.sel({dim: label})
+        except KeyError as error:
+            raise InputError(
+                f"{name} has other coordinates along {dim!r} than the data; bring it to their "
+                f"grid, as {name}.interp(...), or drop them with drop_vars({dim!r})."
+            ) from error
     return given.transpose(*layout.dims).values
 
 

@@ -55,6 +55,12 @@ def test_air_temperature__of_the_scenarios_parts_in_2000(fetch):
     assert warm.dims == ("time", "latitude", "longitude")
     assert warm.shape == mild.shape == (240, 37, 49)
     assert warm.dtype == mild.dtype == "float32"
+    for field in (warm, mild):
+        np.testing.assert_array_equal(field["time"].dt.year, np.arange(1860, 2100))
+        np.testing.assert_array_equal(field["time"].dt.month, 6)
+        np.testing.assert_array_equal(field["latitude"], np.linspace(15, 60, 37))
+        np.testing.assert_array_equal(field["longitude"], np.linspace(225, 315, 49))
+        assert field.attrs == {"units": "K"}
     differs = (warm != mild).any(("latitude", "longitude"))
     assert not differs.sel(time=slice("1860", "1999")).any()
     assert differs.sel(time=slice("2000", "2099")).all()
@@ -71,6 +77,10 @@ def test_winds__have_a_jet_in_the_subtropics_of_winter(fetch):
     winds = fetch(field_data.winds)
     assert dict(winds.sizes) == {"time": 12, "latitude": 73, "longitude": 144}
     assert winds["u"].dtype == winds["v"].dtype == "float32"
+    np.testing.assert_array_equal(winds["time"], np.arange(1, 13))
+    np.testing.assert_array_equal(winds["latitude"], np.linspace(90, -90, 73))
+    np.testing.assert_array_equal(winds["longitude"], np.arange(144) * 2.5)
+    assert winds["u"].attrs == winds["v"].attrs == {"units": "m/s"}
     around = winds.mean("longitude")
     jet = around["u"].idxmax("latitude")
     assert 25 <= jet.sel(time=1) <= 40
