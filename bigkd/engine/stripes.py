@@ -26,6 +26,8 @@ def cut_stripes(source: Source, *, row_cost: int) -> list[Stripe]:
     most_bytes = HELD_BYTES if isinstance(source, DaskSource) else STRIPE_BYTES
     rows = max(1, min(rows, most_bytes // max(1, source.row_bytes)))
     count = min(source.n_blocks, MAX_STRIPES, -(-source.n_rows // rows))
+    if count == source.n_blocks:  # blocks are long enough, each by itself, however unequal
+        return [Stripe(at, at + 1) for at in range(count)]
     cuts = [_nearest(source.bounds, source.n_rows * at / count) for at in range(count + 1)]
     return [Stripe(first, last) for first, last in pairwise(cuts) if first < last]
 

@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
@@ -30,6 +30,7 @@ def test_stripes__cover_every_block_once_in_order(sizes, width, row_cost):
     assert len(stripes) <= MAX_STRIPES
 
 
+@example(sizes=[199, 797, 797], width=1, row_cost=761421316)
 @given(sizes=block_sizes, width=widths, row_cost=costs)
 def test_stripes__are_about_as_long_as_they_may_be(sizes, width, row_cost):
     rows = source(sizes, width)
