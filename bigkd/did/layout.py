@@ -184,13 +184,17 @@ def require_same_grid(one: Layout, other: Layout, names: Sequence[str]) -> None:
 
 
 def same_labels(one: Any, other: Any) -> bool:
-    """Whether coordinates are the same, to a millionth of the least step where they are floats."""
+    """Whether coordinates are the same, up to rounding where they are floats.
+
+    That of the coarser type, and a millionth of the least step; never a hundredth of it.
+    """
     if one.shape != other.shape or one.dtype.kind != "f" or other.dtype.kind != "f":
         return bool(np.array_equal(one, other))
+    eps = max(float(np.finfo(part.dtype).eps) for part in (one, other))
     one, other = one.astype(np.float64), other.astype(np.float64)
     step = float(np.abs(np.diff(one)).min()) if one.size > 1 else 1.0
-    coarse = max(1e-6 * step, 1e-6 * float(np.abs(one).max()) * 0.2)
-    return bool(np.abs(one - other).max() <= coarse)
+    rounding = max(1e-6 * step, eps * float(np.abs(one).max()))
+    return bool(np.abs(one - other).max() <= min(rounding, 1e-2 * step))
 
 
 def _size(layout: Layout) -> str:

@@ -140,7 +140,7 @@ class ImageMaps:
         m_y, m_x = self.shape
         size = np.dtype(self.dtype).itemsize
         lines, wide = self._lines, n_sides * int(self.x_factors[-1].shape[1])
-        tile = _TILE_LANDMARKS * (max(_TILE_POINTS, 2048) + 2 * lines * wide)
+        tile = _TILE_LANDMARKS * (4 * _TILE_POINTS + 2 * lines * wide)
         whitened = 2 * n_sides * m_y * m_x * 8 + 3 * m_y**2 * 8
         weighted = 2 * self.n_points * wide
         return size * (tile + weighted + 2 * n_sides * m_y * m_x) + whitened + 32 * self.width

@@ -7,7 +7,7 @@ import numpy as np
 
 from bigkd.backends import is_array, to_host
 from bigkd.errors import InputError, ShapeError
-from bigkd.io.images import Picture, as_pictures, grid_of, html_page, plot, write_png
+from bigkd.io.images import Picture, as_pictures, plot, sheet_path, write_sheet
 from bigkd.linalg import Matrix
 
 _UNLIT = 0.2
@@ -60,9 +60,7 @@ def match_sheet(
     MissingDependencyError
         If Pillow is not installed: ``pip install 'bigkd[images]'``.
     """
-    target = Path(path)
-    if target.suffix not in (".png", ".html"):
-        raise InputError(f"path must end in .png or .html; got {target.name!r}.")
+    target = sheet_path(path)
     if not 0.0 <= threshold < 1.0:
         raise InputError(f"threshold must be at least 0 and less than 1; got {threshold!r}.")
     pair = [_opened("f", f, "h", h), _opened("g", g, "q", q)]
@@ -70,12 +68,7 @@ def match_sheet(
     line = []
     for values, light in pair:
         line += _panels(values, _shares(light, threshold), limits)
-    if target.suffix == ".png":
-        write_png(grid_of([line]), target)
-    else:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(html_page([line], [caption], "Match"), encoding="utf-8")
-    return target
+    return write_sheet(target, [line], [caption], title="Match")
 
 
 def _opened(name: str, datum: Any, light_name: str, light: Any) -> tuple[Any, Matrix]:

@@ -158,9 +158,8 @@ def _values(choice: Choice, scaling: Scaling, samples: Sequence[Matrix]) -> Land
     given = choice.y_landmarks
     if hasattr(given, "shape"):
         points = np.asarray(given, dtype=np.float64)
-        given = scaling(points) if points.ndim == 2 and points.shape[1] == len(scaling.mean) else (
-            points
-        )  # fmt: skip
+        fits = points.ndim == 2 and points.shape[1] == scaling.mean.size
+        given = scaling(points) if fits else points  # what does not fit is refused below
     return of_values(
         given,
         scaling(scaling.low),

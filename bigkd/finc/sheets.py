@@ -10,7 +10,7 @@ import xarray as xr
 from bigkd.backends import to_host
 from bigkd.errors import InputError
 from bigkd.io import Source, open_rows
-from bigkd.io.images import as_pictures, grid_of, html_page, write_png
+from bigkd.io.images import as_pictures, sheet_path, write_sheet
 
 
 def contact_sheet(
@@ -61,9 +61,7 @@ def contact_sheet(
     MissingDependencyError
         If Pillow is not installed: ``pip install 'bigkd[images]'``.
     """
-    target = Path(path)
-    if target.suffix not in (".png", ".html"):
-        raise InputError(f"path must end in .png or .html; got {target.name!r}.")
+    target = sheet_path(path)
     if f"top_index_{collection}" not in modes:
         raise InputError(
             f"modes has no top_index_{collection}; collection must be 'test' or 'reference', and "
@@ -81,12 +79,7 @@ def contact_sheet(
         )
     pictures = [_read(source, index[line]) for line in lines]
     drawn = as_pictures(pictures, source.row_shape, value_range)
-    if target.suffix == ".png":
-        write_png(grid_of(drawn), target)
-    else:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(html_page(drawn, _captions(modes, lines, collection)), encoding="utf-8")
-    return target
+    return write_sheet(target, drawn, _captions(modes, lines, collection), title="Modes")
 
 
 def _read(source: Source, index: Any) -> np.ndarray[Any, Any]:

@@ -75,6 +75,32 @@ def grid_of(lines: list[list[Picture]]) -> Picture:
     return grid
 
 
+def sheet_path(path: str | Path) -> Path:
+    """Where a sheet of pictures is to be written.
+
+    Raises
+    ------
+    InputError
+        If it is neither ``.png`` nor ``.html``.
+    """
+    target = Path(path)
+    if target.suffix not in (".png", ".html"):
+        raise InputError(f"path must end in .png or .html; got {target.name!r}.")
+    return target
+
+
+def write_sheet(
+    target: Path, lines: list[list[Picture]], captions: list[str], *, title: str
+) -> Path:
+    """Write pictures, a line each: alone as PNG, or as a page with captions."""
+    if target.suffix == ".png":
+        write_png(grid_of(lines), target)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(html_page(lines, captions, title), encoding="utf-8")
+    return target
+
+
 def write_png(picture: Picture, path: Path) -> None:
     """Write one picture."""
     path.parent.mkdir(parents=True, exist_ok=True)

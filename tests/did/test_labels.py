@@ -79,3 +79,13 @@ def test_variables__share_their_dimensions():
     odd = xr.Dataset({"t": field, "edge": field.isel(lon=0)})
     with pytest.raises(InputError, match=r"must share their dimensions; 'edge' has"):
         did.dissimilarity(odd, odd)
+
+
+def test_coordinates__are_the_same_up_to_rounding_and_no_further():
+    f, g = labelled(0), labelled(1)
+    rounded = g.assign_coords(lat=g["lat"].astype("f4"), lon=g["lon"] * (1 + 1e-15))
+    assert value(f, rounded) == value(f, g)
+    days = np.linspace(60000.0, 60000.15, 16)
+    late, later = f.assign_coords(lat=days), g.assign_coords(lat=days + 0.01)
+    with pytest.raises(InputError, match="other coordinates along 'lat'"):
+        value(late, later)
