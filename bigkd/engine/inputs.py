@@ -29,7 +29,7 @@ def without_graph(source: Source) -> Source:
         if part is not None
     }
     if isinstance(source, DaskSource):
-        return replace(source, array=None, **along)
+        return replace(source, array=None, unjoined=None, **along)
     return replace(source, **along) if along else source
 
 

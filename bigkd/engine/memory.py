@@ -8,6 +8,7 @@ from bigkd.engine.pairs import Square
 from bigkd.engine.stripes import Stripe, held_states
 from bigkd.errors import MemoryPlanError
 from bigkd.io import ArraySource, DaskSource, Source
+from bigkd.io.columns import ArrayColumns, FileColumns
 from bigkd.io.sources import FileSource
 from bigkd.protocols import Footprint
 
@@ -103,7 +104,7 @@ def reading_bytes(source: Source, n_rows: int, nonfinite: Policy) -> int:
     if isinstance(source, DaskSource):
         held = n_rows * (source.row_bytes + source.row_bytes_along)
         return held + block + checks  # a block off the network is copied
-    if isinstance(source, ArraySource | FileSource):
+    if isinstance(source, ArraySource | FileSource | ArrayColumns | FileColumns):
         return block + checks
     return DECODING * block + min(DECODING * block, RETAINED_BYTES) + checks
 

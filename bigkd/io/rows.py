@@ -197,15 +197,17 @@ def _maps_whole_file(array: np.memmap[Any, Any]) -> bool:
     return bool(whole and array.flags.c_contiguous and array.mode in ("r", "r+"))
 
 
-def _lazy(array: Any, name: str, *, origin: Path | None = None) -> Source:
+def _lazy(
+    array: Any, name: str, *, origin: Path | None = None, unjoined: xr.DataArray | None = None
+) -> Source:
     _need_axes(array.shape, name)
     if any(np.isnan(size) for sizes in array.chunks for size in sizes):
         raise ShapeError(
             f"{name} is a Dask array whose chunk sizes are unknown; call "
             f".compute_chunk_sizes() on it first."
         )
-    whole = {axis: -1 for axis in range(1, array.ndim)}
-    array = array.rechunk(whole)
+    own = array if unjoined is None else unjoined
+    array = array.rechunk({axis: -1 for axis in range(1, array.ndim)})
     sizes = [size for size in array.chunks[0] if size]
     if 0 < len(sizes) < len(array.chunks[0]):
         array = array.blocks[[at for at, size in enumerate(array.chunks[0]) if size]]
@@ -220,6 +222,7 @@ def _lazy(array: Any, name: str, *, origin: Path | None = None) -> Source:
         bounds=bounds,
         array=array,
         origin=origin,
+        unjoined=own,
     )
 
 
@@ -231,12 +234,14 @@ def _labelled(
     if dim is not None:
         array = array.transpose(dim, ...)
     _need_axes(array.shape, name)
+    unjoined = array if array.chunks is None else None
     if array.chunks is None:
         row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
         array = array.chunk({array.dims[0]: block_rows or rows_per_block(row_bytes)})
     origin = array.encoding.get("source")
     known = isinstance(origin, str) and Path(origin).exists()
-    return _lazy(array.data, name, origin=Path(str(origin)) if known else None)
+    path = Path(str(origin)) if known else None
+    return _lazy(array.data, name, origin=path, unjoined=unjoined)
 
 
 def _only_variable(dataset: xr.Dataset, name: str) -> xr.DataArray:

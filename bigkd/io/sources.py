@@ -183,6 +183,14 @@ class Source(ABC):
         )
 
 
+def stored_rows(source: Source) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Number in the collection as stored of each row of `source`."""
+    firsts = [source.first_index(block) for block in range(source.n_blocks)]
+    before = np.asarray(firsts) - source.bounds[:-1]
+    rows = np.arange(source.n_rows, dtype=np.int64) + np.repeat(before, np.diff(source.bounds))
+    return np.asarray(rows, dtype=np.int64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ArraySource(Source):
     """Rows of an array in memory: NumPy, CuPy, or another array API namespace."""
@@ -235,6 +243,10 @@ class DaskSource(Source):
     array: Any = field(repr=False)
     origin: Path | None = None
     """Folder or file that the array reads, where it is known."""
+
+    unjoined: Any = field(default=None, repr=False)
+    """The same rows as they came: in chunks that may cut features as well, or an unchunked
+    `xarray.DataArray`."""
 
     def read_raw(self, start: int, stop: int) -> Array:
         """Compute rows ``start:stop``: for samples only, the engine uses the graph."""
