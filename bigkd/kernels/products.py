@@ -48,11 +48,11 @@ class Polynomial(Kernel):
 
     def __call__(self, x: Array, y: Array) -> Array:
         """Kernel between every row of `x` and every row of `y`, shape ``(n, m)``."""
-        return self._of_products(inner_products("Polynomial kernel", x, y))
+        return self.of_products(inner_products("Polynomial kernel", x, y))
 
     def diagonal(self, x: Array) -> Array:
         """Kernel of every row with itself, shape ``(n,)``."""
-        return self._of_products(squared_lengths("Polynomial kernel", x))
+        return self.of_products(squared_lengths("Polynomial kernel", x))
 
     def is_positive_definite(self, width: int) -> bool:
         """Whether it is positive definite in R^width: if no coefficient is negative."""
@@ -64,8 +64,8 @@ class Polynomial(Kernel):
         """None, unless the polynomial is constant."""
         return None if any(self.coefficients[1:]) else abs(self.coefficients[0])
 
-    def _of_products(self, products: Array) -> Array:
-        """Horner's scheme, elementwise."""
+    def of_products(self, products: Array) -> Array:
+        """Polynomial of inner products, elementwise: same shape and dtype."""
         values = namespace(products).full_like(products, self.coefficients[-1])
         for coefficient in self.coefficients[-2::-1]:
             values = values * products + coefficient

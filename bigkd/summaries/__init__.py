@@ -2,6 +2,7 @@
 
 from bigkd.summaries.compose import Joined, Mapped
 from bigkd.summaries.coresets import KernelReducer, Reweighting, Selecting, distance_bound
+from bigkd.summaries.cross_moments import CrossMoment, CrossMomentState
 from bigkd.summaries.embeddings import MeanEmbedding, MeanEmbeddingState
 from bigkd.summaries.extent import Extent, ExtentState
 from bigkd.summaries.fourier_sums import FourierSums, FourierSumsState
@@ -17,11 +18,14 @@ from bigkd.summaries.levels import (
     levels_for,
 )
 from bigkd.summaries.moments import Mean, MeanState, SecondMoment, SecondMomentState
+from bigkd.summaries.pair_moments import PairMoment, PairMomentState
 from bigkd.summaries.quantiles import QuantileReducer
 from bigkd.summaries.reservoir import Reservoir, ReservoirState
 from bigkd.summaries.top_rows import TopRows, TopRowsState
 
 __all__ = [
+    "CrossMoment",
+    "CrossMomentState",
     "Extent",
     "ExtentState",
     "FourierSums",
@@ -39,6 +43,8 @@ __all__ = [
     "MeanEmbeddingState",
     "MeanState",
     "MergeReduce",
+    "PairMoment",
+    "PairMomentState",
     "Points",
     "QuantileReducer",
     "Reducer",
