@@ -191,6 +191,33 @@ NEAREST: dict[str, Variable] = {
     "dissimilarity": Variable(("query", "rank"), "its dissimilarity"),
 }
 
+SUBSPACE: dict[str, Variable] = {
+    "component": Variable(("k", "feature"), "eigenvector of H_f, of length 1", "1"),
+    "eigenvalue": Variable(("k",), "eigenvalue of H_f, largest first"),
+    "explained_share": Variable(("k",), "eigenvalue over the trace of H_f"),
+    "mean": Variable(("feature",), "mean row, taken from rows before they are projected"),
+    "weight": Variable(("feature",), "weight of the feature in inner products; their mean is 1"),
+    "trace": Variable((), "trace of H_f, the mean of K over pairs of rows"),
+    "mmd2": Variable((), "squared MMD between the rows and their projections"),
+    "mmd2_standard_error": Variable((), "standard error of mmd2 over the rows that were drawn"),
+    "mmd2_pca": Variable((), "squared MMD between the rows and their projections by PCA"),
+    "mmd2_lower": Variable((), "least squared MMD to any distribution in k dimensions (Theorem 9)"),
+    "mmd2_upper": Variable((), "upper bound of that (Theorems 10 and 11); NaN where there is none"),
+    "subspace_error": Variable((), "estimated sine of the angle to the exact subspace"),
+}
+
+SCORE: dict[str, Variable] = {
+    "score": Variable(("sample", "k"), "coordinate of the row along the component", "units of x"),
+}
+
+PROJECTION: dict[str, Variable] = {
+    "mmd2": Variable((), "squared MMD between the rows and their projections"),
+    "mmd2_standard_error": Variable((), "standard error of mmd2 over the rows that were drawn"),
+    "mmd": Variable((), "root of mmd2"),
+    "trace": Variable((), "mean of K over pairs of rows"),
+    "left_out": Variable((), "mean of r_x . r_y H over pairs, r what the projection leaves"),
+}
+
 
 def dataset(
     schema: Mapping[str, Variable],

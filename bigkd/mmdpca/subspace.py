@@ -1,0 +1,68 @@
+"""Subspaces from the factors of their matrices."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bigkd.linalg import Matrix
+
+_NEGLIGIBLE = 1e-12
+
+
+class Subspace(NamedTuple):
+    """Leading eigenvectors of a matrix."""
+
+    vectors: Matrix
+    """Orthonormal columns, shape ``(n, k)``, largest eigenvalue first."""
+
+    values: Matrix
+    """Eigenvalues, shape ``(k,)``."""
+
+
+def nystrom_factor(product: Matrix, basis: Matrix) -> Matrix:
+    """B with ``B B^T`` the Nyström approximation of a positive semi-definite M, from M Q.
+
+    Parameters
+    ----------
+    product
+        M Q, shape ``(n, q)``.
+    basis
+        Q, shape ``(n, q)``.
+
+    Returns
+    -------
+    Matrix
+        Shape ``(n, r)``, r at most q; nowhere more than M, and right along Q.
+    """
+    core = basis.T @ product
+    found, turn = np.linalg.eigh((core + core.T) / 2.0)
+    good = found > _NEGLIGIBLE * max(float(found[-1]), 0.0)
+    return np.asarray(product @ (turn[:, good] / np.sqrt(found[good])))
+
+
+def leading(factor: Matrix, k: int) -> Subspace:
+    """Leading `k` eigenvectors of ``factor factor^T``, from the singular vectors of `factor`."""
+    q, upper = np.linalg.qr(factor)
+    left, strength, _ = np.linalg.svd(upper, full_matrices=False)
+    return Subspace(np.asarray(q @ left[:, :k]), np.asarray(strength[:k] ** 2))
+
+
+def sine(one: Matrix, other: Matrix) -> float:
+    """Sine of the largest angle between two subspaces of one dimension, given orthonormal bases."""
+    rest = one - other @ (other.T @ one)
+    return min(1.0, float(np.linalg.norm(rest, 2)))
+
+
+def oriented(vectors: Matrix) -> Matrix:
+    """Each column with the sign that makes its largest element positive."""
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
+    return np.asarray(vectors * np.where(largest < 0.0, -1.0, 1.0))
+
+
+def rounding_sine(eigenvalues: Matrix, k: int) -> float:
+    """How far rounding may turn the leading `k` vectors, by the gap after them; at most 1."""
+    if eigenvalues.size <= k:
+        return float(np.finfo(np.float64).eps)
+    gap = float(eigenvalues[k - 1] - eigenvalues[k])
+    error = 16.0 * np.finfo(np.float64).eps * float(eigenvalues[0])
+    return min(1.0, error / gap) if gap > 0.0 else 1.0
