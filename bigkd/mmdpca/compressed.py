@@ -36,6 +36,11 @@ class Expansion(Protocol):
         """How many features it has."""
         ...
 
+    @property
+    def work(self) -> int:
+        """Numbers a row that it needs at once."""
+        ...
+
     def __call__(self, y: Array, lengths: Array) -> Array:
         """Features, shape ``(n, n_features)``.
 
@@ -78,6 +83,11 @@ class Landmarks:
     def n_features(self) -> int:
         """How many features it has."""
         return int(self.mixing.shape[1])
+
+    @property
+    def work(self) -> int:
+        """Numbers a row that it needs at once."""
+        return 4 * int(self.y.shape[0])
 
     def __call__(self, y: Array, lengths: Array) -> Array:
         """Features, shape ``(n, n_features)``."""
@@ -134,6 +144,11 @@ class Monomials:
         """How many features it has."""
         orders = [at for at, value in enumerate(self.kernel.coefficients) if value]
         return sum(comb(self.n_directions + order - 1, order) for order in orders)
+
+    @property
+    def work(self) -> int:
+        """Numbers a row that it needs at once."""
+        return 3 * self.n_features
 
     def __call__(self, y: Array, lengths: Array) -> Array:
         """Features, shape ``(n, n_features)``."""
@@ -213,6 +228,11 @@ class CompressedFeatures:
         along = squared_lengths(y)
         own = values(self.kernel, lengths, xp.zeros_like(lengths))
         return xp.clip(own - values(self.kernel, along, 2.0 * (lengths - along)), min=0.0)
+
+    @property
+    def work_features(self) -> int:
+        """Numbers a row that it needs at once, beside its result."""
+        return self.width + 2 * self.n_features + max(part.work for part in self.expansions)
 
     def parts(self, cross: Matrix) -> Sequence[tuple[Matrix, Matrix]]:
         """Sums of rows times features, and times what is missing, of each expansion."""

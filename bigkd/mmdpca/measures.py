@@ -11,6 +11,7 @@ import numpy as np
 
 from bigkd.backends import device, namespace
 from bigkd.kernels import Kernel, squared_distances
+from bigkd.kernels._rows import tiles
 from bigkd.linalg import Matrix
 from bigkd.mmdpca.values import squared_lengths, values
 from bigkd.protocols import Array, Footprint, Rows
@@ -112,8 +113,7 @@ class PointMeasure:
         bases = [xp.asarray(part, dtype=points.dtype, device=on) for part in self.vectors]
         squares = _wide(squared_lengths(points))
         ends = [projected(squares, _wide(points @ basis)) for basis in bases]
-        for start in range(0, rows.values.shape[0], _TILE_ROWS):
-            part = slice(start, start + _TILE_ROWS)
+        for part in tiles(rows.values.shape[0], _TILE_ROWS):
             x = rows.values[part, :]
             lengths, dot = _wide(squared_lengths(x)), _wide(x @ points.T)
             squared = lengths[:, None] + squares[None, :] - 2.0 * dot
@@ -188,10 +188,10 @@ class PairMeasure:
         count, total = state
         for at, basis in enumerate(self.vectors):
             vectors = xp.asarray(basis, dtype=left.values.dtype, device=on)
-            for start in range(0, left.values.shape[0], _TILE_ROWS):
-                x = left.values[start : start + _TILE_ROWS, :]
-                for first in range(0, right.values.shape[0], _TILE_ROWS):
-                    y = right.values[first : first + _TILE_ROWS, :]
+            for part in tiles(left.values.shape[0], _TILE_ROWS):
+                x = left.values[part, :]
+                for across in tiles(right.values.shape[0], _TILE_ROWS):
+                    y = right.values[across, :]
                     terms = xp.sum(self._terms(x, y, vectors), axis=(1, 2))
                     total[at, :] += 2.0 * terms if mirrored else terms
         return PairSums(count + (left.values.shape[0] if diagonal else 0), total)
@@ -226,8 +226,7 @@ def gram_measure(kernel: Kernel, gram: Matrix, squared: Matrix, scores: Matrix) 
     n = gram.shape[0]
     whole = projected(np.diagonal(gram), scores)
     total = np.zeros(N_TERMS)
-    for start in range(0, n, _TILE_ROWS):
-        rows = slice(start, start + _TILE_ROWS)
+    for rows in tiles(n, _TILE_ROWS):
         part = Projected(whole.z[rows], whole.rest[rows])
         total += pair_terms(kernel, gram[rows], squared[rows], part, whole).sum(axis=(1, 2))
     return np.asarray(total / n**2)

@@ -5,7 +5,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from bigkd.backends import compute_dtype, device, namespace
 from bigkd.kernels import Kernel, RadialKernel
+from bigkd.kernels._rows import tiles
 from bigkd.protocols import Array, Footprint, Rows
+from bigkd.summaries.embeddings import mass_of
 
 _TILE_ROWS = 2048
 
@@ -14,12 +16,13 @@ class PairMomentState(NamedTuple):
     """Sums over pairs of rows."""
 
     count: Array  # (), rows seen, each once
-    outer: Array  # (width, width), sum of x_i x_j^T H(x_i, x_j)
+    weight: Array  # (), sum of their weights: the count where rows carry none
+    outer: Array  # (width, width), weighted sum of x_i x_j^T H(x_i, x_j)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairMoment:
-    r"""Sum :math:`\sum_{ij} x_i x_j^T H(x_i, x_j)` over all pairs of rows.
+    r"""Sum :math:`\sum_{ij} \mu_i \mu_j x_i x_j^T H(x_i, x_j)` over all pairs of weighted rows.
 
     Products are in the precision of the rows, each over one tile and so of bounded length, and are
     added to float64 totals. Cost: about ``2 * width`` multiply-adds a pair.
@@ -34,6 +37,7 @@ class PairMoment:
         xp, on = namespace(like), device(like)
         return PairMomentState(
             count=xp.zeros((), dtype=xp.int64, device=on),
+            weight=xp.zeros((), dtype=xp.float64, device=on),
             outer=xp.zeros((self.width, self.width), dtype=xp.float64, device=on),
         )
 
@@ -46,37 +50,46 @@ class PairMoment:
             xp.astype(rows.values, compute_dtype(xp, rows.values.dtype), copy=False)
             for rows in (left, right)
         )
-        count, outer = state
-        for start in range(0, one.shape[0], _TILE_ROWS):
-            some = one[start : start + _TILE_ROWS, :]
-            weighted = xp.zeros_like(some)
-            for first in range(0, other.shape[0], _TILE_ROWS):
-                across = other[first : first + _TILE_ROWS, :]
-                weighted += without_subnormals(self.kernel, some, across) @ across
-            product = some.T @ weighted
+        count, weight, outer = state
+        weighted_one, weighted_other = _weighted(one, left), _weighted(other, right)
+        for part in tiles(one.shape[0], _TILE_ROWS):
+            sums = xp.zeros_like(one[part, :])
+            for across in tiles(other.shape[0], _TILE_ROWS):
+                values = without_subnormals(self.kernel, one[part, :], other[across, :])
+                sums += values @ weighted_other[across, :]
+            product = weighted_one[part, :].T @ sums
             outer += product
             if mirrored:
                 outer += product.T
-        return PairMomentState(count + (one.shape[0] if diagonal else 0), outer)
+        if diagonal:
+            count = count + one.shape[0]
+            weight = weight + xp.sum(mass_of(left))
+        return PairMomentState(count, weight, outer)
 
     def merge(self, left: PairMomentState, right: PairMomentState) -> PairMomentState:
         """State of both sets of pairs."""
-        return PairMomentState(left.count + right.count, left.outer + right.outer)
+        return PairMomentState(*(one + other for one, other in zip(left, right, strict=True)))
 
     def finalize(self, state: PairMomentState) -> Array:
         """Mean over pairs, shape ``(width, width)``."""
-        return state.outer / max(1, int(state.count)) ** 2
+        return state.outer / float(state.weight) ** 2
 
     def footprint(self, n_left: int, n_right: int, itemsize: int) -> Footprint:
         """A float64 matrix, one product, and a tile of kernel values with copies of its rows."""
         one, other = min(n_left, _TILE_ROWS), min(n_right, _TILE_ROWS)
         itemsize = 4 if itemsize <= 4 else 8
-        tile = 4 * one * other + 3 * (one + other) * self.width + (n_left + n_right) * self.width
+        rows = 3 * (one + other) + 2 * (n_left + n_right)
         return Footprint(
-            state=8 * self.width**2 + 8,
-            scratch=itemsize * (self.width**2 + tile),
+            state=8 * self.width**2 + 16,
+            scratch=itemsize * (self.width**2 + 4 * one * other + rows * self.width),
             row_cost=2 * self.width + self.width**2 // max(1, min(n_right, 8 * _TILE_ROWS)),
         )
+
+
+def _weighted(values: Array, rows: Rows) -> Array:
+    if rows.weights is None:
+        return values
+    return values * namespace(values).astype(rows.weights, values.dtype)[:, None]
 
 
 def without_subnormals(kernel: Kernel, x: Array, y: Array) -> Any:

@@ -8,6 +8,7 @@ from bigkd.io import open_rows
 from bigkd.kernels import FourierFeatures, Gaussian
 from bigkd.protocols import Rows
 from bigkd.summaries import (
+    CrossMoment,
     Extent,
     GroupedSecondMoment,
     Joined,
@@ -15,6 +16,7 @@ from bigkd.summaries import (
     Mapped,
     Mean,
     MeanEmbedding,
+    PairMoment,
     SecondMoment,
     TopRows,
 )
@@ -48,6 +50,7 @@ def summaries(width):
         "extent": Extent(width=width, kernel=Gaussian(5.0)),
         "embedding": MeanEmbedding(features=features),
         "embeddings of groups": MeanEmbedding(features=features, n_groups=3, n_dealt=4),
+        "cross moment": CrossMoment(features=features),
         "mapped": mapped,
         "top": TopRows(
             scores=ModeScores(features, vectors), n_top=9, work_features=features.n_features
@@ -77,10 +80,17 @@ def test_footprint__bounds_what_an_update_needs(n, width, weighted, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_footprint__bounds_what_a_tile_of_pairs_needs(weighted, dtype):
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: KernelSum(kernel=lambda x, y: x @ y.T),
+        lambda: PairMoment(width=20, kernel=Gaussian(5.0)),
+    ],
+)
+def test_footprint__bounds_what_a_tile_of_pairs_needs(make, weighted, dtype):
     values = np.random.default_rng(0).normal(0, 1, (1500, 20)).astype(dtype)
     rows = Rows(values, np.arange(1500), np.ones(1500) if weighted else None)
-    summary = KernelSum(kernel=lambda x, y: x @ y.T)
+    summary = make()
     predicted = summary.footprint(1500, 1500, values.dtype.itemsize)
 
     def work():

@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bigkd.backends import namespace, to_host
+from bigkd.kernels import Polynomial
 from bigkd.protocols import Rows
 from bigkd.summaries import (
+    CrossMoment,
     Extent,
     GroupedSecondMoment,
     Joined,
@@ -14,6 +16,7 @@ from bigkd.summaries import (
     Mapped,
     Mean,
     MeanEmbedding,
+    PairMoment,
     SecondMoment,
     TopRows,
 )
@@ -34,6 +37,9 @@ class WholeFeatures:
         return xp.stack([x[:, 0] + x[:, 1], x[:, 1] * x[:, 2], x[:, 0] * 0.0, -x[:, 2]], axis=1)
 
 
+WHOLE_KERNEL = Polynomial((1, 2))
+
+
 def whole_kernel(x, y):
     return x @ y.T + 1.0
 
@@ -46,6 +52,7 @@ SUMMARIES = {
     "embedding": MeanEmbedding(features=WholeFeatures()),
     "embeddings of groups": MeanEmbedding(features=WholeFeatures(), n_groups=2, n_dealt=3, seed=1),
     "top": TopRows(scores=WholeFeatures(), n_top=3, work_features=4),
+    "cross moment": CrossMoment(features=WholeFeatures(), tile_rows=2),
     "mapped": Mapped(features=WholeFeatures(), summary=SecondMoment(width=4)),
     "joined": Joined(
         summaries=(
@@ -91,6 +98,7 @@ def test_pair_summaries__keep_their_laws(put, blocks):
     blocks = [(values.astype("f8"), *rest) for values, *rest in blocks]
     rows = rows_of(put, blocks)
     check_pair_laws(KernelSum(kernel=whole_kernel), rows[:2], rows[2:])
+    check_pair_laws(PairMoment(width=WIDTH, kernel=WHOLE_KERNEL), rows[:2], rows[2:])
 
 
 class Forgets(Mean):
