@@ -201,6 +201,7 @@ SUBSPACE: dict[str, Variable] = {
     "mmd2": Variable((), "squared MMD between the rows and their projections"),
     "mmd2_standard_error": Variable((), "standard error of mmd2 over the rows that were drawn"),
     "mmd2_pca": Variable((), "squared MMD between the rows and their projections by PCA"),
+    "pca_sine": Variable((), "sine of the largest angle to the subspace of PCA"),
     "mmd2_lower": Variable((), "least squared MMD to any distribution in k dimensions (Theorem 9)"),
     "mmd2_upper": Variable((), "upper bound of that (Theorems 10 and 11); NaN where there is none"),
     "subspace_error": Variable((), "estimated sine of the angle to the exact subspace"),

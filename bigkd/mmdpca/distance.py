@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
+import threadpoolctl
 import xarray as xr
 
 from bigkd.engine import NonFinite, Options, Session, open_session, settings_of
@@ -89,7 +90,7 @@ def mmd_to_projection(
     kernel, a = stored_kernel(fit.attrs)
     chosen = tempered(kernel, a, int(projection.kept.sum())).kernel
     weights = fit["weight"].values.reshape(-1) if "weight" in fit else None
-    with open_session(settings) as session:
+    with open_session(settings) as session, threadpoolctl.threadpool_limits(limits=1):
         source = opened.source
         if source.n_rows <= min(source.width, MOST_ROWS) and method != "sample":
             means = _of_few(session, source, nonfinite, projection, weights, chosen)

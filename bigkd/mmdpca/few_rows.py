@@ -3,18 +3,22 @@
 from typing import Any
 
 import numpy as np
+import psutil
+from dask.utils import parse_bytes
 
 from bigkd.engine import NonFinite, Session
+from bigkd.errors import MemoryPlanError
 from bigkd.io import Source
 from bigkd.linalg import Matrix, top_eigenpairs
 from bigkd.mmdpca.found import Found, require_rank
 from bigkd.mmdpca.long_rows import LongRows, combined, gram_of
 from bigkd.mmdpca.measures import gram_measure
 from bigkd.mmdpca.setting import Question
-from bigkd.mmdpca.subspace import rounding_sine
+from bigkd.mmdpca.subspace import rounding_sine, sine_of_cosines
 from bigkd.mmdpca.values import values
 
 _NEGLIGIBLE = 1e-15
+_MATRICES = 12
 
 
 def fit_few(
@@ -29,6 +33,7 @@ def fit_few(
 
     Two passes over the columns: inner products, and the components as sums of rows.
     """
+    _require_memory(source, session.settings.memory_limit)
     scale = None if weights is None else np.sqrt(weights)
     rows = gram_of(session, source, scale=scale, nonfinite=nonfinite)
     kept = rows.features if weights is None else rows.features & (weights > 0.0)
@@ -49,9 +54,10 @@ def fit_few(
     require_rank(eigenvalues[: question.k], trace, question.k)
     k = question.k
     coefficients = pairs @ (factor @ y[:, :k]) / (eigenvalues[:k] * n_rows**2)
-    means = errors = None
+    means = errors = angle = None
     if question.mmd:
         pca = factor[:, ::-1][:, :k]
+        angle = sine_of_cosines(coefficients.T @ pca)
         scores = [gram @ coefficients, np.pad(pca, ((0, 0), (0, k - pca.shape[1])))]
         means = np.stack([gram_measure(chosen.kernel, gram, squared, part) for part in scores])
         errors = np.zeros_like(means)
@@ -64,10 +70,23 @@ def fit_few(
         subspace_error=rounding_sine(eigenvalues, k),
         means=means,
         errors=errors,
+        pca_sine=angle,
         trace=trace,
         tail=trace - float(eigenvalues[:k].sum()),
         about=about,
     ), {"mean": mean, "kept": kept, "share": share, "chosen": chosen}
+
+
+def _require_memory(source: Source, limit: int | str | None) -> None:
+    """Refuse matrices of all pairs of rows that this process has no memory for."""
+    needed = _MATRICES * 8 * source.n_rows**2
+    available = psutil.virtual_memory().available if limit is None else parse_bytes(limit)
+    if needed > available:
+        raise MemoryPlanError(
+            f"method='gram' keeps matrices of {source.n_rows} x {source.n_rows} rows: "
+            f"{needed / 1e9:.1f} GB; {available / 1e9:.1f} GB are available. Pass "
+            f"method='nystrom', or 'moments' for polynomials, or fewer rows."
+        )
 
 
 def _over_features(

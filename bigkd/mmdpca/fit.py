@@ -3,6 +3,7 @@
 from typing import Any, Unpack
 
 import numpy as np
+import threadpoolctl
 import xarray as xr
 
 from bigkd.engine import Options, open_session, settings_of
@@ -108,14 +109,15 @@ def fit(
         coordinates: orthonormal in the inner product above, in which ``score = sum(weight * x *
         component)``; NaN for features left out. ``eigenvalue``, ``explained_share`` of the trace;
         ``mean`` where centred, ``weight`` where weighted. ``mmd2`` between rows and projections,
-        ``mmd2_pca`` of PCA's subspace, with ``mmd2_standard_error`` where pairs were sampled;
-        ``mmd2_lower``: no distribution in k dimensions comes nearer (Theorem 9; where the method is
-        not exact, less three standard errors and what ``subspace_error`` may hide);
-        ``mmd2_upper``: of ``mmd2`` for polynomials (Theorem 10); for Gauss of the least there is,
-        reached by projected rows of weight :math:`\exp(-a|r|^2/n)` (Theorem 11 before its last
-        estimates). ``subspace_error`` estimates the sine of the largest angle to the exact
-        subspace: twice that between this and what half of the landmarks, directions or frequencies
-        give; rounding for exact methods. Every choice is in the attributes.
+        ``mmd2_pca`` of PCA's subspace, to which ``pca_sine`` is the sine of the largest angle, with
+        ``mmd2_standard_error`` where pairs were sampled; ``mmd2_lower``: no distribution in k
+        dimensions comes nearer (Theorem 9; where the method is not exact, less three standard
+        errors and what ``subspace_error`` may hide); ``mmd2_upper``: of ``mmd2`` for polynomials
+        (Theorem 10); for Gauss of the least there is, reached by projected rows of weight
+        :math:`\exp(-a|r|^2/n)` (Theorem 11 before its last estimates). ``subspace_error`` estimates
+        the sine of the largest angle to the exact subspace: twice that between this and what half
+        of the landmarks, directions or frequencies give; rounding for exact methods. Every choice
+        is in the attributes.
 
     Raises
     ------
@@ -156,7 +158,7 @@ def fit(
     _require_fewer(question.k, source.n_rows, source.width)
     question.tempered(source.width)
     chosen_method = choose_method(question, source.n_rows, source.width)
-    with open_session(settings) as session:
+    with open_session(settings) as session, threadpoolctl.threadpool_limits(limits=1):
         how: dict[str, Any] = {"weights": own, "nonfinite": settings.nonfinite}
         if chosen_method == "gram":
             found, beside = fit_few(session, source, question, **how)

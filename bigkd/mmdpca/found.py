@@ -30,8 +30,10 @@ class Found:
     means, errors
         The four terms of `bigkd.mmdpca.measures`, for this subspace and for that of PCA, and their
         standard errors, shape ``(2, 4)``; None where they were not asked for.
-    trace
-        Of H_f, where it is known exactly.
+    pca_sine
+        Sine of the largest angle to PCA's subspace; None where that was not asked for.
+    trace, tail
+        Of H_f, and of what the components leave of it, where they are known exactly.
     about
         Choices of the method, and counts.
     """
@@ -41,6 +43,7 @@ class Found:
     subspace_error: float
     means: Matrix | None
     errors: Matrix | None
+    pca_sine: float | None = None
     trace: float | None = None
     tail: float | None = None
     about: dict[str, Any]
@@ -64,6 +67,7 @@ class Found:
             "mmd2": max(0.0, float(self.means[0, MMD2])),
             "mmd2_standard_error": float(self.errors[0, MMD2]),
             "mmd2_pca": max(0.0, float(self.means[1, MMD2])),
+            "pca_sine": self.pca_sine,
             "mmd2_lower": lower,
             "mmd2_upper": self._upper(chosen, tail),
         }

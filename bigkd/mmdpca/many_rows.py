@@ -156,13 +156,14 @@ def _by_pairs(many: Many, question: Question, chosen: Tempered) -> tuple[Found, 
     trace, count = float(np.trace(matrix)), int(state.count)
     eigenvalues, vectors = top_eigenpairs(matrix, min(k + 1, width))
     require_rank(eigenvalues[:k], trace, k)
-    means = errors = None
+    means = errors = angle = None
     if question.mmd:
         second, points = many.reduce(
             Joined(summaries=(SecondMoment(width=width), _reservoir(question, width))),
             "second moments",
         )
         pca = top_eigenpairs(to_host(second.outer), k)[1]
+        angle = sine(vectors[:, :k], pca)
         means, errors = measured(
             many, chosen.kernel, (vectors[:, :k], pca), points=points, n_rows=count
         )
@@ -172,6 +173,7 @@ def _by_pairs(many: Many, question: Question, chosen: Tempered) -> tuple[Found, 
         subspace_error=rounding_sine(eigenvalues, k),
         means=means,
         errors=errors,
+        pca_sine=angle,
         trace=trace,
         tail=trace - float(eigenvalues[:k].sum()),
         about={"method": "pairs", **many.counts(count)},
@@ -208,9 +210,10 @@ def _by_features(
     error = rounding_sine(eigenvalues, k)
     if len(factors) > 1:
         error = max(error, min(1.0, _SURE * sine(leading(factors[1], k).vectors, vectors)))
-    means = errors = None
+    means = errors = angle = None
     if question.mmd:
         own = np.pad(pca.vectors[:, :k], ((0, 0), (0, max(0, k - pca.vectors.shape[1]))))
+        angle = sine(vectors, own)
         means, errors = measured(
             many, chosen.kernel, (vectors, own), points=sums[1], n_rows=count, exact=False
         )
@@ -220,6 +223,7 @@ def _by_features(
         subspace_error=error,
         means=means,
         errors=errors,
+        pca_sine=angle,
         about={"method": method, **about, **many.counts(count)},
     ), mean
 

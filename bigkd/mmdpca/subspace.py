@@ -53,6 +53,17 @@ def sine(one: Matrix, other: Matrix) -> float:
     return min(1.0, float(np.linalg.norm(rest, 2)))
 
 
+def sine_of_cosines(cosines: Matrix) -> float:
+    """The same from the inner products of their bases, shape ``(k, k)``.
+
+    Angles below some 1e-8 are rounding: where cosines are 1 to the last digit the sine is 0.
+    """
+    least = np.linalg.svd(cosines, compute_uv=False).min() if min(cosines.shape) else 0.0
+    if cosines.shape[0] != cosines.shape[1]:
+        return 1.0
+    return float(np.sqrt(max(0.0, 1.0 - min(1.0, least) ** 2)))
+
+
 def oriented(vectors: Matrix) -> Matrix:
     """Each column with the sign that makes its largest element positive."""
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None, :], axis=0)
