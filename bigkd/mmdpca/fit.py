@@ -51,7 +51,9 @@ def fit(
 
     of the kernel :math:`K(x, y) = (x \cdot y) H(x, y)`; the components are its leading eigenvectors
     (Algorithm 2 of [1]_). Where H falls with the distance, a row counts for the more, the more
-    others are near it: what outliers, shadows and heavy tails add is left out of the sum.
+    others are near it. Single outliers then count little beside the pairs of all others, though
+    each still counts with itself, by its squared length; copies of one outlier are near each other,
+    and count more than they do in PCA.
 
     Parameters
     ----------
@@ -69,7 +71,10 @@ def fit(
         (x \cdot y/n)^i`; `HigherMoments`; or H itself, a radial or polynomial kernel of
         `bigkd.kernels` in the units of the data.
     a
-        Scale of the first three, positive.
+        Scale of the first three, positive, in the units of the data: the mean of
+        :math:`|x-y|^2/n` over pairs decides what is near. Where `a` times that is large H falls to
+        0 between all rows, and this is PCA; where it is small H is 1, and the first component is
+        the mean row. The paper's pictures have values from 0 to 1.
     center
         Take the mean row from every row first. The paper does not: its subspaces hold the origin.
     weights
@@ -133,6 +138,9 @@ def fit(
     ``gram``: ``n N**2 / 2`` multiply-adds in two passes and one decomposition of ``N x N``; memory
     some matrices of ``N**2``. ``nystrom`` and ``moments``: ``n`` times a few hundred multiply-adds
     a row in three passes; memory ``n`` times a few hundred numbers, however many rows.
+
+    ``explained_share`` is of H_f, not of the variance: for ``HigherMoments((0, 1))``, which is PCA,
+    eigenvalues are the squares of those of the second moments.
 
     References
     ----------
