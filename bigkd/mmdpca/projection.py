@@ -13,10 +13,13 @@ from bigkd.engine import Options, Settings, map_rows, open_session, settings_of
 from bigkd.errors import DataError, InputError, ShapeError
 from bigkd.io import Source
 from bigkd.io.columns import columns_of
+from bigkd.kernels._rows import tiles
 from bigkd.linalg import Matrix
 from bigkd.mmdpca.layout import Opened, open_data, require_features
 from bigkd.protocols import Array, Footprint, Rows
 from bigkd.schema import SCORE
+
+_TILE_ELEMENTS = 2**22  # numbers that are cast and multiplied at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,12 +59,16 @@ class Projection:
             If one is not finite and that is not allowed.
         """
         xp, on = namespace(x), device(x)
-        x = xp.astype(x, compute_dtype(xp, x.dtype), copy=False)
-        vectors = self.vectors
-        if not self.kept.all():
-            at = np.flatnonzero(self.kept)
-            x, vectors = xp.take(x, xp.asarray(at, device=on), axis=1), vectors[at]
-        scores = xp.astype(x @ xp.asarray(vectors, dtype=x.dtype, device=on), xp.float64)
+        dtype = compute_dtype(xp, x.dtype)
+        at = None if self.kept.all() else np.flatnonzero(self.kept)
+        own = self.vectors if at is None else self.vectors[at]
+        vectors = xp.asarray(own, dtype=dtype, device=on)
+        places = None if at is None else xp.asarray(at, device=on)
+        parts = []
+        for rows in tiles(x.shape[0], max(1, _TILE_ELEMENTS // x.shape[1])):
+            some = x[rows, :] if at is None else xp.take(x[rows, :], places, axis=1)
+            parts.append(xp.astype(some, dtype, copy=False) @ vectors)
+        scores = xp.astype(xp.concat(parts), xp.float64)
         finite = xp.all(xp.isfinite(scores), axis=1)
         if self.nonfinite == "raise" and not bool(xp.all(finite)):
             raise DataError(
