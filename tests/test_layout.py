@@ -17,6 +17,7 @@ CAPABILITIES = {
     "shapes": "animal_surfaces.py",
     "coreset": "representative_digits.py",
     "did": "warped_photos.py",
+    "mmdpca": "video_background.py",
 }
 
 

@@ -12,6 +12,12 @@ from bigkd.cli.did_commands import did, did_matrix, did_nearest
 from bigkd.cli.distance_commands import distance, distance_matrix, two_sample
 from bigkd.cli.failures import CarefulGroup
 from bigkd.cli.job_commands import run, show
+from bigkd.cli.mmdpca_commands import (
+    mmdpca,
+    mmdpca_background,
+    mmdpca_distance,
+    mmdpca_project,
+)
 from bigkd.cli.summary_commands import add_rows, compare, summarize
 
 _EPILOG = """\b
@@ -19,7 +25,8 @@ Exit codes:
   0    done
   1    internal error
   2    wrong usage, job file or input
-  3    a threshold was exceeded: --fail-if-significant, --fail-above, --fail-if-rejected
+  3    a threshold was exceeded: --fail-if-significant, --fail-above, --fail-if-rejected,
+       --fail-if-explained-below, --fail-if-error-above
   4    data fault: rows that are not finite, a store that is absent or damaged
   5    cluster fault: run again with --resume
   75   another job writes the same output
@@ -45,6 +52,7 @@ def commands(*, debug: bool) -> None:
 
 for _command in (
     modes, distance, two_sample, distance_matrix, coreset, did, did_matrix, did_nearest,
+    mmdpca, mmdpca_project, mmdpca_distance, mmdpca_background,
     run, show, summarize, add_rows, compare,
 ):  # fmt: skip
     commands.add_command(_command)

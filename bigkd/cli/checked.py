@@ -13,7 +13,7 @@ from bigkd.jobs.rows import RowsPart
 
 PartType = TypeVar("PartType", bound=BaseModel)
 
-FLAGS = {"store": "--out", "progress_log": "--progress"}
+FLAGS = {"store": "--out", "progress_log": "--progress", "fit": "FIT.zarr"}
 """Options that are not called like their field."""
 
 _OF_EACH = ("weights", "vectors", "row")

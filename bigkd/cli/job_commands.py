@@ -12,6 +12,8 @@ from bigkd.cli.reporting import reporting
 from bigkd.cli.shown import SHOWN, load_shown, print_result, record_of
 from bigkd.cli.thresholds import (
     fail_above_option,
+    fail_if_error_above_option,
+    fail_if_explained_below_option,
     fail_if_rejected_option,
     fail_if_significant_option,
     judge,
@@ -60,6 +62,8 @@ def carry_out(job: Job, *, log: bool = False, **options: Any) -> None:
 @fail_if_significant_option
 @fail_above_option
 @fail_if_rejected_option
+@fail_if_explained_below_option
+@fail_if_error_above_option
 @progress_options
 def run(*, job_file: str, scheduler: str | None, **options: Any) -> None:
     """Carry out a job file, YAML or TOML."""

@@ -64,13 +64,7 @@ def distances_record(result: xr.Dataset) -> dict[str, Any]:
 
 def dissimilarities_record(result: xr.Dataset) -> dict[str, Any]:
     """Every dissimilarity, over lam, reference and searched, where they are few; else null."""
-    values = result["dissimilarity"]
-    return {
-        "dissimilarity": values.values if values.size <= _MOST_NUMBERS else None,
-        "shape": dict(values.sizes),
-        **_labels(result),
-        "attrs": dict(result.attrs),
-    }
+    return _array_record(result, "dissimilarity")
 
 
 def nearest_record(result: xr.Dataset) -> dict[str, Any]:
@@ -90,6 +84,30 @@ def coreset_record(result: xr.Dataset) -> dict[str, Any]:
     }
 
 
+def subspace_record(result: xr.Dataset) -> dict[str, Any]:
+    """Numbers of a subspace and of each component; the components stay in the store."""
+    own = [name for name, variable in result.data_vars.items() if variable.dims == ("k",)]
+    scalars = [name for name, variable in result.data_vars.items() if not variable.dims]
+    return {
+        "components": [
+            {"k": label, **_values(result[own].isel(k=at))}
+            for at, label in enumerate(result["k"].values)
+        ],
+        **_values(result[scalars]),
+        "attrs": dict(result.attrs),
+    }
+
+
+def scores_record(result: xr.Dataset) -> dict[str, Any]:
+    """Every score, where they are few; else null."""
+    return _array_record(result, "score")
+
+
+def background_record(result: xr.Dataset) -> dict[str, Any]:
+    """The background, where it is small; else null."""
+    return _array_record(result, "background")
+
+
 def summary_record(summary: xr.Dataset) -> dict[str, Any]:
     """What a summary says of itself."""
     return {"attrs": dict(summary.attrs)}
@@ -98,6 +116,16 @@ def summary_record(summary: xr.Dataset) -> dict[str, Any]:
 def print_json(record: Mapping[str, Any]) -> None:
     """Print `record` as one object of standard JSON: what is not finite is null."""
     click.echo(json.dumps(_plain(record), allow_nan=False, ensure_ascii=False))
+
+
+def _array_record(result: xr.Dataset, name: str) -> dict[str, Any]:
+    values = result[name]
+    return {
+        name: values.values if values.size <= _MOST_NUMBERS else None,
+        "shape": dict(values.sizes),
+        **_labels(result),
+        "attrs": dict(result.attrs),
+    }
 
 
 def _values(result: xr.Dataset) -> dict[str, Any]:

@@ -25,7 +25,8 @@ class Lines:
             return
         self._shown = -1.0 if finished else event.seconds
         click.echo(
-            f"{event.label}: {event.done:,} of {event.total:,} rows after {event.seconds:.1f} s",
+            f"{event.label}: {event.done:,} of {event.total:,} {event.unit} after "
+            f"{event.seconds:.1f} s",
             err=True,
         )
 

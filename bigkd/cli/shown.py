@@ -8,7 +8,14 @@ import xarray as xr
 from bigkd.cli.coreset_tables import print_coreset
 from bigkd.cli.did_tables import print_dissimilarities, print_dissimilarity, print_nearest
 from bigkd.cli.distance_tables import print_distance, print_distances, print_test
+from bigkd.cli.mmdpca_tables import (
+    print_background,
+    print_projection,
+    print_scores,
+    print_subspace,
+)
 from bigkd.cli.records import (
+    background_record,
     comparison_record,
     coreset_record,
     dissimilarities_record,
@@ -16,6 +23,8 @@ from bigkd.cli.records import (
     modes_record,
     nearest_record,
     scalars_record,
+    scores_record,
+    subspace_record,
     summary_record,
 )
 from bigkd.cli.tables import print_comparison, print_modes, print_summary
@@ -41,6 +50,10 @@ SHOWN: Mapping[str, Shown] = {
     "dissimilarity": Shown(scalars_record, print_dissimilarity),
     "dissimilarities": Shown(dissimilarities_record, print_dissimilarities, open_tiled),
     "nearest": Shown(nearest_record, print_nearest),
+    "subspace": Shown(subspace_record, print_subspace),
+    "scores": Shown(scores_record, print_scores),
+    "projection": Shown(scalars_record, print_projection),
+    "background": Shown(background_record, print_background),
 }
 """By kind."""
 

@@ -1,12 +1,13 @@
 """Thresholds: results that end a command with an exit code of its own."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import click
 import xarray as xr
 
+from bigkd.cli.checked import flag
 from bigkd.cli.failures import THRESHOLD
 from bigkd.errors import InputError
 from bigkd.jobs import Job
@@ -25,15 +26,55 @@ fail_above_option = click.option(
     "--fail-above",
     type=float,
     metavar="DISTANCE",
-    help="Exit with 3 if a distance or dissimilarity is above this.",
+    help="Exit with 3 if a distance, a dissimilarity or the mmd2 of mmdpca is above this.",
 )
 
+fail_if_explained_below_option = click.option(
+    "--fail-if-explained-below",
+    type=float,
+    metavar="SHARE",
+    help="Exit with 3 if the components together explain less than this share.",
+)
+
+fail_if_error_above_option = click.option(
+    "--fail-if-error-above",
+    type=float,
+    metavar="SINE",
+    help="Exit with 3 if subspace_error is above this.",
+)
+
+
+class Threshold(NamedTuple):
+    """What may be asked of a result."""
+
+    variables: set[str]
+    """What is judged, of what a job makes."""
+
+    needed: str
+    """Which jobs make it."""
+
+    exceeded: Callable[[xr.DataArray, Any], Any]
+    """Whether values are beyond a limit."""
+
+
 _JUDGED = {
-    "fail_if_significant": ({"significant"}, "modes"),
-    "fail_if_rejected": ({"rejected"}, "a test: two_sample, or distance with a test"),
-    "fail_above": (
-        {"distance", "dissimilarity"},
-        "distances: distance, distance_matrix, did or did_matrix",
+    "fail_if_significant": Threshold({"significant"}, "modes", lambda values, _: values.any()),
+    "fail_if_rejected": Threshold(
+        {"rejected"}, "a test: two_sample, or distance with a test", lambda values, _: values.any()
+    ),
+    "fail_above": Threshold(
+        {"distance", "dissimilarity", "mmd2"},
+        "distances: distance, distance_matrix, did or did_matrix; or an mmd2: mmdpca, unless told "
+        "not to measure it, or mmdpca_distance",
+        lambda values, limit: (values > limit).any(),
+    ),
+    "fail_if_explained_below": Threshold(
+        {"explained_share"},
+        "shares: mmdpca, unless told not to measure MMDs",
+        lambda values, limit: not values.sum() >= limit,
+    ),
+    "fail_if_error_above": Threshold(
+        {"subspace_error"}, "subspaces: mmdpca", lambda values, limit: (values > limit).any()
     ),
 }
 
@@ -44,29 +85,28 @@ def thresholds_of(options: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If a distance is not a number that can be exceeded.
+        If a limit is not a number that can be exceeded.
     """
-    limit = options.get("fail_above")
-    if limit is not None and not 0 <= limit < math.inf:
-        raise InputError(f"--fail-above must be finite and not negative; got {limit}.")
     found = {name: options.get(name) for name in _JUDGED}
-    return {
+    given = {
         name: value for name, value in found.items() if value is not None and value is not False
     }
+    for name, limit in given.items():
+        if limit is not True and not 0 <= limit < math.inf:
+            raise InputError(f"{flag(name)} must be finite and not negative; got {limit}.")
+    return given
 
 
 def require_judged(job: Job, thresholds: Mapping[str, Any]) -> None:
     """Raise InputError for a threshold of what `job` does not make, before the long work."""
     for name in thresholds:
-        variables, needed = _JUDGED[name]
-        if not variables & job.comparison.judged:
-            raise InputError(f"--{name.replace('_', '-')} is for jobs that make {needed}.")
+        if not _JUDGED[name].variables & job.comparison.judged:
+            raise InputError(f"{flag(name)} is for jobs that make {_JUDGED[name].needed}.")
 
 
 def judge(result: xr.Dataset, thresholds: Mapping[str, Any]) -> None:
     """End the command with an exit code of its own if a threshold is exceeded."""
     for name, limit in thresholds.items():
-        for variable in _JUDGED[name][0] & {*map(str, result.data_vars)}:
-            values = result[variable]
-            if bool((values if limit is True else values > limit).any()):
+        for variable in _JUDGED[name].variables & {*map(str, result.data_vars)}:
+            if bool(_JUDGED[name].exceeded(result[variable], limit)):
                 click.get_current_context().exit(THRESHOLD)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 from dask.delayed import delayed
 from dask.utils import parse_bytes
 
@@ -156,6 +157,12 @@ class Session:
         reduced = self._compute(root, rows, run, label=label, unit="pairs")
         _require_rows(reduced, left if right is None else right)
         return reduced
+
+    def compute(self, rows: da.Array, *, label: str) -> Any:
+        """What `bigkd.engine.map_rows` made, in memory."""
+        run = Run(self.runner.distributed)
+        with Watch(self.show, label, rows.shape[0]) as watch:
+            return self.runner.compute(rows, watch=watch, topic=run.topic or run.name, rows={})
 
     def store_rows(self, function: RowMap, source: Source, path: str, *, label: str) -> TiledArray:
         """Write what `function` makes of each row of `source`, in order: one pass.

@@ -171,7 +171,8 @@ KernelField: TypeAlias = Annotated[
 """Any kernel."""
 
 
-def _of_a_length(part: KernelPart) -> KernelPart:
+def of_a_length(part: Part) -> Part:
+    """`part`, unless a rule stands for its length."""
     if isinstance(part, LengthPart) and part.bandwidth is not None:
         raise ValueError(
             f"has the rule {part.bandwidth!r}; give {part.family.length_name}, as there is no "
@@ -189,7 +190,7 @@ def _by_name(value: Any) -> Any:
 LengthKernelField: TypeAlias = Annotated[
     Annotated[AnyPart, Field(discriminator="name")],
     BeforeValidator(_by_name),
-    AfterValidator(_of_a_length),
+    AfterValidator(of_a_length),
 ]
 """Any kernel, with its length."""
 

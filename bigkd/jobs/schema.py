@@ -20,6 +20,10 @@ from bigkd.jobs.comparisons import (
     DidPart,
     DistanceMatrixPart,
     DistancePart,
+    MmdpcaBackgroundPart,
+    MmdpcaDistancePart,
+    MmdpcaPart,
+    MmdpcaProjectPart,
     ModesPart,
     TwoSamplePart,
 )
@@ -32,7 +36,8 @@ class OutputPart(Part):
     overwrite: bool = Field(default=True, description="replace an earlier result")
     sheet: Location | None = Field(
         default=None,
-        description="picture of the modes' top rows, or of what matches in did: .html or .png",
+        description="picture of the modes' top rows, of what matches in did, of the components of "
+        "mmdpca or of a background: .html or .png",
     )
     images: Location | None = Field(
         default=None, description="pictures of the test rows, if they are not the rows themselves"
@@ -94,6 +99,18 @@ class Job(Part):
     did_nearest: DidNearestPart | None = Field(
         default=None, description="data that are nearest to smooth deformations of a query"
     )
+    mmdpca: MmdpcaPart | None = Field(
+        default=None, description="the subspace that explains a collection"
+    )
+    mmdpca_project: MmdpcaProjectPart | None = Field(
+        default=None, description="coordinates of rows in such a subspace"
+    )
+    mmdpca_distance: MmdpcaDistancePart | None = Field(
+        default=None, description="how far rows are from their projections on such a subspace"
+    )
+    mmdpca_background: MmdpcaBackgroundPart | None = Field(
+        default=None, description="what most frames of a video have in common"
+    )
     output: OutputPart = OutputPart()
     run: RunPart = RunPart()
 
@@ -121,11 +138,14 @@ class Job(Part):
         if self.output.sheet is None:
             return self
         if self.comparison.sheet_name is None:
-            raise ValueError("output.sheet is a picture of modes or of did; the job makes neither")
+            raise ValueError(
+                "output.sheet is a picture of modes, of did, of mmdpca or of a background; the job "
+                "makes none of them"
+            )
         if self.modes is not None and self.modes.n_top == 0:
             raise ValueError("a contact sheet shows the top rows; modes.n_top must be at least 1")
         if self.did is not None and len(self.did.lams) != 1:
             raise ValueError("asks for a picture of what matches, which is of one lam; give one")
-        if self.did is not None and self.output.images is not None:
+        if self.modes is None and self.output.images is not None:
             raise ValueError("has output.images, which is for modes; leave it out")
         return self

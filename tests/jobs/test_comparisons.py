@@ -216,7 +216,7 @@ def test_load__the_other_keys(load):
             CORESET + "  replacement: true\n",
             "line 1: coreset has replacement, which goes with method 'sample'; the method is 'thin",
         ),
-        (CORESET + "output: {sheet: a.png}\n", "output.sheet is a picture of modes or of did; th"),
+        (CORESET + "output: {sheet: a.png}\n", "output.sheet is a picture of modes, of did, of m"),
     ],
 )
 def test_load__refuses(load, text, message):

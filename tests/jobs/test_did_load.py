@@ -117,7 +117,7 @@ PAIR = "did:\n  f: a.npy\n  g: b.npy\n"
         ),
         (
             "did_matrix:\n  collection: a\noutput: {sheet: a.png}\n",
-            "line 1: output.sheet is a picture of modes or of did; the job makes neither.",
+            "line 1: output.sheet is a picture of modes, of did, of mmdpca or of a background; th",
         ),
         ("did_matrix:\n  collection: a\n  others: b\n", "is not a key here. Did you mean other?"),
         ("did_matrix:\n  collection: a\n  other: {p: b}\n", "line 3: did_matrix.other.path is"),

@@ -7,6 +7,12 @@ from bigkd.jobs.comparisons.coreset import CoresetPart
 from bigkd.jobs.comparisons.did import DidMatrixPart, DidNearestPart, DidPart
 from bigkd.jobs.comparisons.distance import DistancePart
 from bigkd.jobs.comparisons.distance_matrix import DistanceMatrixPart
+from bigkd.jobs.comparisons.mmdpca import (
+    MmdpcaBackgroundPart,
+    MmdpcaDistancePart,
+    MmdpcaPart,
+    MmdpcaProjectPart,
+)
 from bigkd.jobs.comparisons.modes import ModesPart
 from bigkd.jobs.comparisons.two_sample import TwoSamplePart
 
@@ -19,6 +25,10 @@ COMPARISONS: Mapping[str, type[ComparisonPart]] = {
     "did": DidPart,
     "did_matrix": DidMatrixPart,
     "did_nearest": DidNearestPart,
+    "mmdpca": MmdpcaPart,
+    "mmdpca_project": MmdpcaProjectPart,
+    "mmdpca_distance": MmdpcaDistancePart,
+    "mmdpca_background": MmdpcaBackgroundPart,
 }
 """The parts by their keys."""
 
@@ -31,6 +41,10 @@ __all__ = [
     "DidPart",
     "DistanceMatrixPart",
     "DistancePart",
+    "MmdpcaBackgroundPart",
+    "MmdpcaDistancePart",
+    "MmdpcaPart",
+    "MmdpcaProjectPart",
     "ModesPart",
     "TwoSamplePart",
 ]
