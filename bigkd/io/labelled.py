@@ -64,7 +64,7 @@ def open_labelled(
         array: xr.DataArray = variables[names[0]]
     else:
         stacked = xr.concat([variables[key] for key in names], xr.Variable(variable, names))
-        array = stacked.transpose(..., variable)
+        array = stacked.transpose(..., variable).rename(None)
     if "://" not in where:
         array.encoding["source"] = str(Path(where).absolute())
     return array

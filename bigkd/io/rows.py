@@ -9,6 +9,7 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 import zarr
+from dask.base import tokenize
 from numpy.lib import format as npy_format
 
 from bigkd.backends import is_array
@@ -237,11 +238,22 @@ def _labelled(
     unjoined = array if array.chunks is None else None
     if array.chunks is None:
         row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
-        array = array.chunk({array.dims[0]: block_rows or rows_per_block(row_bytes)})
+        rows = block_rows or rows_per_block(row_bytes)
+        array = array.chunk({array.dims[0]: rows}, token=_token(array))
     origin = array.encoding.get("source")
     known = isinstance(origin, str) and Path(origin).exists()
     path = Path(str(origin)) if known else None
     return _lazy(array.data, name, origin=path, unjoined=unjoined)
+
+
+def _token(array: xr.DataArray) -> str | None:
+    """Name of what is in memory; None for what is read later, which Dask names itself.
+
+    Dask's own is that of the bytes as they lie in memory, in whichever order axes follow there.
+    """
+    if not array._in_memory:
+        return None
+    return str(tokenize(array.dims, array.data, getattr(array.data, "strides", None)))
 
 
 def _only_variable(dataset: xr.Dataset, name: str) -> xr.DataArray:

@@ -161,7 +161,7 @@ def _white(dtype: np.dtype[Any]) -> float:
 
 def _in_levels(kernel: KernelChoice, a: float, white: float) -> tuple[KernelChoice, float]:
     """Kernel and scale on frames as they are, equal to those asked for on ``frames / white``."""
-    if kernel == "kurtosis":  # up to a factor, which moves no component
+    if isinstance(kernel, str) and kernel == "kurtosis":  # up to a factor, which moves no component
         return HigherMoments(tuple(white ** (6 - 2 * order) for order in range(4))), a
     if isinstance(kernel, str) and kernel in _POWERS:
         return kernel, positive("a", a) / white ** _POWERS[kernel]

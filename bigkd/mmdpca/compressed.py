@@ -4,7 +4,7 @@ Between two different rows, :math:`x \cdot y` is taken as :math:`Qx \cdot Qy`, w
 directions of PCA; lengths, and so :math:`|x|^2 + |y|^2 - 2\, Qx \cdot Qy`, are kept whole, as if
 what Q leaves of one row were orthogonal to what it leaves of another. That is a positive definite
 kernel :math:`\tilde H` of few variables, to which few features come near. Of a row with itself the
-true H is known: what is missing, :math:`\delta_i = H(x_i, x_i) - \tilde H(x_i, x_i) \ge 0`, enters
+true H is known: what is missing, :math:`\delta_i = H(x_i, x_i) - |\phi(x_i)|^2 \ge 0`, enters
 as :math:`\sum_i \delta_i x_i x_i^T`, of which the sum with Q is kept.
 """
 
@@ -21,6 +21,9 @@ from bigkd.kernels import Kernel, Polynomial
 from bigkd.linalg import Matrix, whitening
 from bigkd.mmdpca.values import squared_lengths, values, values_between
 from bigkd.protocols import Array
+
+
+_NOTHING = 1e-7
 
 
 class Expansion(Protocol):
@@ -67,12 +70,15 @@ class Landmarks:
         Their squared lengths, shape ``(m,)``.
     mixing
         Shape ``(m, n_features)``.
+    covered
+        Share of the compressed kernel of other rows with themselves that all features hold.
     """
 
     kernel: Kernel
     y: Matrix
     lengths: Matrix
     mixing: Matrix
+    covered: float
 
     @property
     def n_directions(self) -> int:
@@ -96,7 +102,13 @@ class Landmarks:
 
 
 def landmarks(
-    kernel: Kernel, y: Matrix, lengths: Matrix, correlated: Matrix, *, jitter: float
+    kernel: Kernel,
+    y: Matrix,
+    lengths: Matrix,
+    correlated: Matrix,
+    *,
+    others: tuple[Matrix, Matrix],
+    jitter: float,
 ) -> Landmarks:
     """Nyström features of landmarks.
 
@@ -108,6 +120,8 @@ def landmarks(
         The landmarks along the directions, and their squared lengths.
     correlated
         The landmarks along more directions, shape ``(m, p)``: at most p features are kept.
+    others
+        Other rows as ``(y, lengths)``, which tell what the landmarks leave out.
     jitter
         Added to the diagonal of the landmarks' matrix, as a share of its largest entry.
 
@@ -118,10 +132,34 @@ def landmarks(
     """
     gram = values_between(kernel, y @ y.T, lengths, lengths)
     gram = (gram + gram.T) / 2.0
+    own = values(kernel, lengths, np.zeros_like(lengths))
+    if not np.diagonal(gram).max() > _NOTHING * own.max():  # H is next to 0 between any two rows
+        nothing = np.zeros((len(y), 1))
+        return Landmarks(kernel=kernel, y=y, lengths=lengths, mixing=nothing, covered=1.0)
     upper = whitening(gram, jitter=jitter * float(np.diagonal(gram).max())).upper
     turn, _ = np.linalg.qr(upper @ correlated)
     mixing = np.linalg.solve(upper, turn)
-    return Landmarks(kernel=kernel, y=y, lengths=lengths, mixing=mixing)
+    return Landmarks(
+        kernel=kernel,
+        y=y,
+        lengths=lengths,
+        mixing=mixing,
+        covered=_covered(kernel, y, lengths, upper, *others),
+    )
+
+
+def _covered(
+    kernel: Kernel, y: Matrix, lengths: Matrix, upper: Matrix, other: Matrix, lengths_of: Matrix
+) -> float:
+    """Share of the other rows' kernel with themselves that landmarks hold, by squared length."""
+    if not len(other):
+        return 1.0
+    across = values_between(kernel, y @ other.T, lengths, lengths_of)
+    held = (np.linalg.solve(upper.T, across) ** 2).sum(axis=0)
+    along = squared_lengths(other)
+    smooth = values(kernel, along, 2.0 * (lengths_of - along))
+    total = float(lengths_of @ smooth)
+    return min(1.0, float(lengths_of @ held) / total) if total > 0.0 else 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,15 +257,45 @@ class CompressedFeatures:
         columns = []
         for part in self.expansions:
             some = y[:, : part.n_directions]
-            columns += [part(some, lengths), self._missing(some, lengths)[:, None] * some]
+            features = part(some, lengths)
+            unlike, lost = self._missing(some, lengths, features)
+            columns += [features, (unlike + lost)[:, None] * some]
         return xp.concat(columns, axis=1)
 
-    def _missing(self, y: Array, lengths: Array) -> Array:
-        """What the compressed kernel of a row with itself lacks, not negative."""
-        xp = namespace(y)
-        along = squared_lengths(y)
+    def known(self, rows: Matrix, at: int) -> Matrix:
+        """What the landmarks of an expansion added of themselves, though its features have it.
+
+        Features are chosen so that, summed over the landmarks, the others have no part in their
+        rows times features; what other rows add by themselves is then all that these add.
+
+        Parameters
+        ----------
+        rows
+            The landmarks, as rows, shape ``(m, width)``.
+        at
+            Which expansion.
+
+        Returns
+        -------
+        Matrix
+            To be taken from the sum of what is missing times rows, shape
+            ``(width, n_directions)``.
+        """
+        part = self.expansions[at]
+        y, lengths = (rows @ self.basis)[:, : part.n_directions], squared_lengths(rows)
+        _, lost = self._missing(y, lengths, part(y, lengths))
+        return np.asarray(rows.T @ (lost[:, None] * y))
+
+    def _missing(self, y: Array, lengths: Array, features: Array) -> tuple[Array, Array]:
+        """What H of a row with itself has more than the compressed kernel, and that than features.
+
+        Not negative, each of shape ``(n,)``.
+        """
+        xp, along = namespace(y), squared_lengths(y)
         own = values(self.kernel, lengths, xp.zeros_like(lengths))
-        return xp.clip(own - values(self.kernel, along, 2.0 * (lengths - along)), min=0.0)
+        smooth = values(self.kernel, along, 2.0 * (lengths - along))
+        lost = smooth - squared_lengths(features)
+        return xp.clip(own - smooth, min=0.0), xp.clip(lost, min=0.0)
 
     @property
     def work_features(self) -> int:

@@ -9,18 +9,19 @@ import threadpoolctl
 import xarray as xr
 
 from bigkd.engine import NonFinite, Options, Session, open_session, settings_of
-from bigkd.errors import InputError
+from bigkd.errors import EmptyInputError, InputError
 from bigkd.io import Source
 from bigkd.kernels import Kernel
 from bigkd.kernels._rows import positive_integer
 from bigkd.linalg import Matrix
 from bigkd.mmdpca.kernels import stored_kernel, tempered
-from bigkd.mmdpca.long_rows import LongRows, gram_of
-from bigkd.mmdpca.many_rows import Many, draw_points, measured
+from bigkd.mmdpca.long_rows import LongRows, combined, gram_of
+from bigkd.mmdpca.many import Many
 from bigkd.mmdpca.measures import MMD2, TAIL, TRACE, gram_measure
-from bigkd.mmdpca.projection import Projection, open_like, projection_of, scores_of
+from bigkd.mmdpca.points import draw_points, few_enough, measured
+from bigkd.mmdpca.projection import Projection, flat, open_like, projection_of, scores_of
 from bigkd.mmdpca.rows import Preparation
-from bigkd.mmdpca.setting import MOST_ROWS, MOST_WORK, N_POINTS
+from bigkd.mmdpca.setting import MOST_ROWS, N_POINTS
 from bigkd.schema import PROJECTION, dataset
 
 Measuring: TypeAlias = Literal["auto", "exact", "sample"]
@@ -86,10 +87,10 @@ def mmd_to_projection(
     settings = settings_of(options)
     nonfinite: NonFinite = options.get("nonfinite", "raise")
     opened = open_like(X, fit, options)
-    projection = projection_of(fit, opened, settings)
+    projection = projection_of(fit)
     kernel, a = stored_kernel(fit.attrs)
     chosen = tempered(kernel, a, int(projection.kept.sum())).kernel
-    weights = fit["weight"].values.reshape(-1) if "weight" in fit else None
+    weights = flat(fit, "weight")
     with open_session(settings) as session, threadpoolctl.threadpool_limits(limits=1):
         source = opened.source
         if source.n_rows <= min(source.width, MOST_ROWS) and method != "sample":
@@ -97,14 +98,18 @@ def mmd_to_projection(
             errors, used = np.zeros_like(means), "exact"
         else:
             exact = method == "exact" or (
-                method == "auto" and 2.0 * source.width * source.n_rows**2 <= MOST_WORK
+                method == "auto" and few_enough(source.n_rows, source.width)
             )
             many = _many(session, source, nonfinite, projection, weights)
-            points, count = (None, 0) if exact else draw_points(many, n_points, seed)
-            basis = _basis(projection, weights)
-            found = measured(many, chosen, (basis,), points=points, n_rows=count, exact=exact)
+            points = None if exact else draw_points(many, n_points, seed)
+            with np.errstate(invalid="ignore"):  # means of no rows
+                found = measured(many, chosen, (_basis(projection, weights),), points)
             means, errors = found[0][0], found[1][0]
             used = "exact" if exact else "sample"
+    if not np.isfinite(means).all():
+        raise EmptyInputError(
+            f"{source.name}: no row is finite in all features that the fit knows; nothing is left."
+        )
     mmd2 = max(0.0, float(means[MMD2]))
     values = {
         "mmd2": mmd2,
@@ -125,30 +130,27 @@ def _of_few(
     weights: Matrix | None,
     kernel: Kernel,
 ) -> Matrix:
-    """From the inner products of few long rows."""
+    """From the inner products of few long rows.
+
+    Where m is taken off that is d away from their own mean, these are
+    ``(x - m).(y - m) = centred + (x - m).d + (y - m).d - d.d``.
+    """
     scale = np.where(projection.kept, 1.0 if weights is None else np.sqrt(weights), 0.0)
-    lean = replace(projection, nonfinite="drop")
+    scores = scores_of(session, source, projection)
     rows = gram_of(session, source, scale=scale, nonfinite=nonfinite)
-    scores = scores_of(source, lean, session.settings)[_positions(rows)]
-    gram = rows.gram
-    if projection.mean is not None:
-        onto = _onto_mean(projection, weights)
-        along = scores_of(source, onto, session.settings)[_positions(rows)]
-        mean = projection.mean[projection.kept] * scale[projection.kept]
-        gram = gram - along - along.T + float(mean @ mean)
+    scores, gram = scores[_positions(rows)], rows.gram
+    if projection.mean is not None and np.isfinite(scores).all():
+        even = np.full((len(scores), 1), 1.0 / len(scores))
+        off = combined(session, rows, even)[:, 0] - projection.mean
+        off = np.where(projection.kept, off, 0.0)
+        onto = replace(projection, vectors=(off * scale**2)[:, None])
+        along = scores_of(session, source, onto)[_positions(rows)]
+        gram = rows.centred + along + along.T - float(off @ (off * scale**2))
     return gram_measure(kernel, gram, rows.squared_distances, scores)
 
 
 def _positions(rows: LongRows) -> Any:
     return slice(None) if rows.positions is None else list(rows.positions)
-
-
-def _onto_mean(projection: Projection, weights: Matrix | None) -> Projection:
-    """What takes rows to their inner products with the mean."""
-    assert projection.mean is not None
-    mean = np.where(projection.kept, projection.mean, 0.0)
-    vectors = (mean if weights is None else mean * np.where(projection.kept, weights, 0.0))[:, None]
-    return replace(projection, vectors=vectors, mean=None, nonfinite="drop")
 
 
 def _many(
@@ -170,6 +172,7 @@ def _many(
         mean=own(projection.mean),
         scale=own(scale),
         nonfinite=nonfinite,
+        name=source.name,
     )
     return Many(session=session, source=source, preparation=preparation)
 

@@ -67,7 +67,7 @@ def fit_few(
     return Found(
         vectors=vectors,
         eigenvalues=eigenvalues[:k],
-        subspace_error=rounding_sine(eigenvalues, k),
+        subspace_error=rounding_sine(eigenvalues, k, _eps(source)),
         means=means,
         errors=errors,
         pca_sine=angle,
@@ -75,6 +75,12 @@ def fit_few(
         tail=trace - float(eigenvalues[:k].sum()),
         about=about,
     ), {"mean": mean, "kept": kept, "share": share, "chosen": chosen}
+
+
+def _eps(source: Source) -> float:
+    """Spacing of the numbers that inner products are made of; those of bytes are exact."""
+    narrow = source.dtype.kind == "f" and source.dtype.itemsize < 8
+    return float(np.finfo(np.float32 if narrow else np.float64).eps)
 
 
 def _require_memory(source: Source, limit: int | str | None) -> None:

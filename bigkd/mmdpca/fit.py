@@ -90,11 +90,12 @@ def fit(
         that are no more than the features, ``pairs`` for up to 3e11 multiply-adds, else ``moments``
         where there are such, else ``nystrom``.
     n_landmarks, n_frequencies
-        Landmarks of ``nystrom`` (at most 256 MB of them), random frequencies of ``features``.
+        Landmarks of ``nystrom`` (no more than 256 MB of them, except that there are two for each of
+        `n_directions`), random frequencies of ``features``.
     n_directions
-        Directions of PCA that the kernel's argument is compressed to: ``k + 30`` for ``nystrom``,
-        16 (or all, where that makes no more than 2000 monomials; fewer where their sums would take
-        more than 512 MB) for ``moments``.
+        Directions of PCA that the kernel's argument is compressed to, at least `k`. By default
+        ``k + 30`` for ``nystrom``; for ``moments`` all, where that makes no more than 2000
+        monomials, or else 16, and fewer where their sums would take more than 512 MB.
     n_points
         Rows drawn at random, with which all others are paired where pairs are too many, to measure
         MMDs.
@@ -137,7 +138,7 @@ def fit(
     -----
     ``gram``: ``n N**2 / 2`` multiply-adds in two passes and one decomposition of ``N x N``; memory
     some matrices of ``N**2``. ``nystrom`` and ``moments``: ``n`` times a few hundred multiply-adds
-    a row in three passes; memory ``n`` times a few hundred numbers, however many rows.
+    a row in three passes; memory about a thousand numbers a feature, however many rows.
 
     ``explained_share`` is of H_f, not of the variance: for ``HigherMoments((0, 1))``, which is PCA,
     eigenvalues are the squares of those of the second moments.
@@ -155,8 +156,8 @@ def fit(
     array([[0.6, 0.8]])
     """
     question = _question(
-        k=k, kernel=kernel, a=a, center=bool(center), method=method, n_landmarks=n_landmarks,
-        n_frequencies=n_frequencies, n_directions=n_directions, n_points=n_points, mmd=bool(mmd),
+        k=k, kernel=kernel, a=a, center=center, method=method, n_landmarks=n_landmarks,
+        n_frequencies=n_frequencies, n_directions=n_directions, n_points=n_points, mmd=mmd,
         seed=seed,
     )  # fmt: skip
     settings = settings_of(options)
@@ -172,7 +173,9 @@ def fit(
             found, beside = fit_few(session, source, question, **how)
         else:
             found, beside = fit_many(session, source, question, chosen_method, **how)
-    return _result(found, beside, opened, question, own)
+    told = weights if isinstance(weights, str) else "none" if weights is None else "given"
+    about = {"weights": told, "nonfinite": settings.nonfinite}
+    return _result(found, beside, opened, question, own, about)
 
 
 def _question(**given: Any) -> Question:
@@ -180,7 +183,13 @@ def _question(**given: Any) -> Question:
         given[name] = positive_integer(name, given[name])
     given["seed"] = positive_integer("seed", given["seed"], least=0)
     if given["n_directions"] is not None:
-        given["n_directions"] = positive_integer("n_directions", given["n_directions"])
+        given["n_directions"] = positive_integer(
+            "n_directions", given["n_directions"], least=given["k"]
+        )
+    for name in ("center", "mmd"):
+        if not isinstance(given[name], bool | np.bool_):
+            raise InputError(f"{name} must be True or False; got {given[name]!r}.")
+        given[name] = bool(given[name])
     if given["method"] not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {given['method']!r}.")
     return Question(**given)
@@ -200,6 +209,7 @@ def _result(
     opened: Opened,
     question: Question,
     weights: Matrix | None,
+    told: dict[str, str],
 ) -> xr.Dataset:
     chosen: Tempered = beside["chosen"]
     features, kept = opened.features, beside["kept"]
@@ -209,11 +219,17 @@ def _result(
         values["mean"] = np.where(kept, beside["mean"], np.nan)
     if weights is not None:
         values["weight"] = np.where(kept, weights * beside["share"], np.nan)
+    measured = "none"
+    if found.errors is not None:
+        measured = "sample" if found.errors.any() else "exact"
     attrs = {
         **chosen.about,
         "k": question.k,
-        "center": question.center,
-        "weights": "none" if weights is None else "given",
+        "center": int(question.center),
+        **told,
+        "asked_method": question.method,
+        "mmd": measured,
+        "n_points": question.n_points if measured == "sample" else 0,
         "dim": opened.sample_dim,
         "n_features": int(kept.sum()),
         "n_features_left_out": int((~kept).sum()),
@@ -226,8 +242,8 @@ def _result(
 
 def _unstacked(flat: xr.Dataset, features: Features) -> xr.Dataset:
     """The result with the axes of the features in place of one."""
-    n = flat.sizes["k"]
-    out = xr.Dataset(coords={"k": np.arange(1, n + 1), **features.coords}, attrs=flat.attrs)
+    out = xr.Dataset(coords=features.coords, attrs=flat.attrs)
+    out = out.assign_coords(k=np.arange(1, flat.sizes["k"] + 1))
     for name, part in flat.data_vars.items():
         dims = tuple(dim for dim in part.dims if dim != "feature")
         values = part.values

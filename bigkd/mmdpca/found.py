@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bigkd.errors import InputError
+from bigkd.errors import DataError, InputError
 from bigkd.linalg import Matrix
 from bigkd.mmdpca.kernels import Tempered
 from bigkd.mmdpca.measures import DAMPED, MMD2, TAIL, TRACE
@@ -64,9 +64,9 @@ class Found:
             return out
         lower, tail = self._tails(trace)
         return out | {
-            "mmd2": max(0.0, float(self.means[0, MMD2])),
+            "mmd2": not_negative(self.means[0, MMD2]),
             "mmd2_standard_error": float(self.errors[0, MMD2]),
-            "mmd2_pca": max(0.0, float(self.means[1, MMD2])),
+            "mmd2_pca": not_negative(self.means[1, MMD2]),
             "pca_sine": self.pca_sine,
             "mmd2_lower": lower,
             "mmd2_upper": self._upper(chosen, tail),
@@ -75,8 +75,9 @@ class Found:
     def _tails(self, trace: float) -> tuple[float, float]:
         """Bounds from below and above of the sum of the eigenvalues after the last component's.
 
-        What the projection leaves, the mean of r_x . r_y H, is at least that sum, for any subspace;
-        and at most more by what the eigenvalues of the exact subspace lack of their sum.
+        What the projection leaves, the mean of r_x . r_y H, is at least that sum, for any subspace.
+        What it holds, the trace less that, is at least 1 - s^2 times the sum of the k largest, if s
+        is the sine of the angle to the exact subspace.
         """
         if self.tail is not None:
             return max(0.0, self.tail - _ROUNDING * trace), self.tail + _ROUNDING * trace
@@ -84,8 +85,9 @@ class Found:
         assert self.errors is not None
         left = float(self.means[0, TAIL])
         unsure = _SURE * float(self.errors[0, TAIL])
-        lost = min(1.0, self.subspace_error) ** 2 * float(self.eigenvalues.sum())
-        return max(0.0, left - unsure - lost), max(0.0, left + unsure)
+        cosine2 = 1.0 - min(1.0, self.subspace_error) ** 2
+        held = (trace - left) / cosine2 if cosine2 > 0.0 else trace
+        return max(0.0, trace - held - unsure), max(0.0, left + unsure)
 
     def _upper(self, chosen: Tempered, tail: float) -> float:
         """Theorem 10, or the bound that Theorem 11 rests on."""
@@ -99,6 +101,11 @@ class Found:
         return tail + chosen.damping * max(0.0, damped)
 
 
+def not_negative(value: Any) -> float:
+    """A number that rounding may have made negative; NaN stays NaN."""
+    return float(np.maximum(value, 0.0))
+
+
 def require_rank(eigenvalues: Matrix, trace: float, k: int) -> None:
     """Refuse more components than there are directions.
 
@@ -106,8 +113,15 @@ def require_rank(eigenvalues: Matrix, trace: float, k: int) -> None:
     ------
     InputError
         If the last eigenvalue is rounding.
+    DataError
+        If all are.
     """
     good = int(np.sum(eigenvalues > _ROUNDING * abs(trace)))
+    if not good:
+        raise DataError(
+            "X: every row is zero, or the same after it was centred, or so small that products of "
+            "its numbers are; there is no direction to find."
+        )
     if good < k:
         raise InputError(
             f"k={k} components were asked for, and the rows span {good} directions that the kernel "

@@ -106,16 +106,14 @@ def tempered(kernel: Any, a: float, n: int) -> Tempered:
     if isinstance(kernel, str) and kernel in _SCALED:
         scale = positive("a", a)
         return Tempered(kernel=_SCALED[kernel](scale, n), about={"kernel": kernel, "a": scale})
-    if kernel == "kurtosis":
-        kernel = HigherMoments((1, 1, 1, 1))
-        about: dict[str, Any] = {"kernel": "kurtosis"}
-    else:
-        about = _told(kernel)
-    if isinstance(a, bool) or a != 1.0:
+    if isinstance(a, bool) or not isinstance(a, numbers.Real) or a != 1.0:
         raise InputError(
             f"a goes with the kernels gauss, laplace and poisson, whose scale it is; got a={a!r} "
             f"with kernel={kernel!r}. Leave it out."
         )
+    about = _told(kernel)
+    if isinstance(kernel, str) and kernel == "kurtosis":
+        kernel = HigherMoments((1, 1, 1, 1))
     if isinstance(kernel, HigherMoments):
         kernel = kernel.of_width(n)
     if not _invariant(kernel):
@@ -142,6 +140,8 @@ def stored_kernel(attrs: Mapping[str, Any]) -> tuple[Any, float]:
 
 def _told(kernel: Any) -> dict[str, Any]:
     """An object as attributes know it."""
+    if isinstance(kernel, str):
+        return {"kernel": kernel}
     if isinstance(kernel, HigherMoments):
         return {"kernel": _MOMENTS, "kernel_parameters": json.dumps({"weights": kernel.weights})}
     if isinstance(kernel, Kernel):

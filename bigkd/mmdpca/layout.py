@@ -1,10 +1,11 @@
 """What a row is made of: the axes of its features, their labels, and how much each counts."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 import xarray as xr
 
@@ -13,11 +14,18 @@ from bigkd.engine import open_source
 from bigkd.errors import InputError, ShapeError
 from bigkd.io import Source, open_labelled
 from bigkd.linalg import Matrix
+from bigkd.schema import SUBSPACE
 
 LATITUDES = ("lat", "latitude")
 
 SAMPLE = "sample"
 """What the axis of rows is called where it has no name."""
+
+_OF_ROWS = frozenset({"k", "score", "reconstruction"})
+_OF_FEATURES = frozenset({*_OF_ROWS, *SUBSPACE} - {"feature"})
+"""Names that results have for themselves."""
+
+_ENCODED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +42,7 @@ class Features:
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    coords: dict[str, Any]
+    coords: xr.Coordinates
 
     @property
     def size(self) -> int:
@@ -52,43 +60,59 @@ class Opened(NamedTuple):
     source: Source
     features: Features
     sample_dim: str
-    labels: Any
-    """Labels of the rows; None where there are none."""
+    labels: xr.Coordinates
+    """Labels of the rows, if there are some."""
 
 
-def open_data(data: Any, options: Mapping[str, Any], *, name: str = "X") -> Opened:
+def open_data(
+    data: Any,
+    options: Mapping[str, Any],
+    *,
+    name: str = "X",
+    dim: str | None = None,
+    axes: tuple[str, ...] = (),
+) -> Opened:
     """A collection opened, with the names and labels of its axes.
+
+    Where the options name no dimension of samples it is the one beside `axes`, or else `dim`, if
+    the data have such. Features come in the order of `axes` where they bear these names.
 
     Raises
     ------
     BigkdError
         As `bigkd.io.open_rows`.
     InputError
-        If the elements are complex.
+        If the elements are complex, or a name is one of those of results.
     """
+    name = data.name if isinstance(data, Source) else name
     labelled = _labelled(data, options, name)
     if labelled is None:
+        if options.get("dim") is not None and not isinstance(data, Source):
+            raise InputError(
+                f"dim={options['dim']!r} names a dimension, and {name} has none with names: its "
+                f"first axis counts samples. Leave dim out, or pass an xarray.DataArray."
+            )
         _refuse_complex(data, name)
         source = open_source(data, options, name=name)
         shape = source.row_shape
-        dims = (
-            ("feature",) if len(shape) == 1 else tuple(f"feature_{at}" for at in range(len(shape)))
-        )
-        return Opened(source, Features(dims=dims, shape=shape, coords={}), SAMPLE, _names(source))
+        features = Features(dims=_unnamed(len(shape)), shape=shape, coords=xr.Coordinates())
+        return Opened(source, features, SAMPLE, _names(source))
     _refuse_complex(labelled, name)
-    dim = _sample_dim(labelled, options.get("dim"), name)
-    path = _stored(data, labelled, dim)
-    own, rows = (labelled, dim) if path is None else (path, None)
+    labelled = _named_by_text(labelled)
+    asked = options.get("dim")
+    dim = _likely_dim(labelled, dim, axes) if asked is None else str(asked)
+    dim = _sample_dim(labelled, dim, name)
+    ordered = _ordered(labelled, dim, axes)
+    path = _stored(data, labelled) if ordered.dims == labelled.dims else None
+    own, rows = (ordered, dim) if path is None else (path, None)
     source = open_source(own, {**options, "dim": rows}, name=name)
-    axes = [other for other in labelled.dims if other != dim]
-    coords = {
-        str(key): (tuple(map(str, part.dims)), part.values, part.attrs)
-        for key, part in labelled.coords.items()
-        if part.dims and set(part.dims) <= set(axes)
-    }
-    features = Features(dims=tuple(map(str, axes)), shape=source.row_shape, coords=coords)
-    labels = labelled[dim].values if dim in labelled.coords else None
-    return Opened(source, features, str(dim), labels)
+    dims = tuple(str(other) for other in ordered.dims if other != dim)
+    coords = _coords(labelled, lambda part: bool(part.dims) and dim not in part.dims)
+    features = Features(dims=dims, shape=source.row_shape, coords=coords)
+    labels = _coords(labelled, lambda part: part.dims == (dim,) and part.name in labelled.xindexes)
+    _refuse_names((dim, *labels), _OF_ROWS, name)
+    _refuse_names((*dims, *coords), _OF_FEATURES, name)
+    return Opened(source, features, dim, labels)
 
 
 def feature_weights(weights: Any, features: Features) -> Matrix | None:
@@ -107,9 +131,10 @@ def feature_weights(weights: Any, features: Features) -> Matrix | None:
     if isinstance(weights, str):
         found = _cosines(weights, features)
     elif isinstance(weights, xr.DataArray):
-        found = _along(weights, features)
-    elif is_array(weights):
-        found = to_host(weights).astype(np.float64)
+        found = _numbers(_along(weights, features), "weights")
+    elif is_array(weights) or isinstance(weights, da.Array):
+        found = weights.compute() if isinstance(weights, da.Array) else weights
+        found = _numbers(to_host(found), "weights")
         if found.shape != features.shape:
             raise ShapeError(
                 f"weights must have one number for each feature, shape {features.shape}; got "
@@ -117,11 +142,12 @@ def feature_weights(weights: Any, features: Features) -> Matrix | None:
             )
     else:
         raise InputError(f"weights must be None, 'coslat' or an array; got {weights!r}.")
+    found = np.where(np.isnan(found), 0.0, found)
     bad = int(np.sum(~(np.isfinite(found) & (found >= 0.0))))
     if bad or not found.any():
         raise InputError(
             f"weights must be finite, not negative and not all zero; {bad} of {found.size} are "
-            f"not. Use 0 for features that are to be left out."
+            f"not. Use 0 or NaN for features that are to be left out."
         )
     return found.reshape(-1)
 
@@ -135,9 +161,48 @@ def _refuse_complex(data: Any, name: str) -> None:
         )
 
 
-def _names(source: Source) -> Any:
+def _refuse_names(given: tuple[Any, ...], taken: frozenset[str], name: str) -> None:
+    bad = next((key for key in given if key in taken), None)
+    if bad is not None:
+        raise InputError(
+            f"{name} has a dimension or coordinate called {bad!r}, as something in the result is; "
+            f"rename it first, as {name}.rename({{{bad!r}: 'my_{bad}'}})."
+        )
+
+
+def _numbers(found: Any, name: str) -> Matrix:
+    if found.dtype.kind not in "fiub":
+        raise InputError(f"{name} must be real numbers; got {found.dtype}.")
+    return np.asarray(found, dtype=np.float64)
+
+
+def _names(source: Source) -> xr.Coordinates:
     labels = getattr(source, "labels", None)
-    return None if labels is None else np.asarray(labels)
+    return xr.Coordinates({} if labels is None else {SAMPLE: np.asarray(labels)})
+
+
+def _unnamed(n_axes: int) -> tuple[str, ...]:
+    """What the axes of a row are called where they have no names."""
+    return ("feature",) if n_axes == 1 else tuple(f"feature_{at}" for at in range(n_axes))
+
+
+def _named_by_text(labelled: xr.DataArray) -> xr.DataArray:
+    odd = [key for key in (*labelled.dims, *labelled.coords) if not isinstance(key, str)]
+    return labelled.rename({key: str(key) for key in odd}) if odd else labelled
+
+
+def _ordered(labelled: xr.DataArray, dim: str, axes: tuple[str, ...]) -> xr.DataArray:
+    """Rows first, then their axes in the order of `axes` where they are these."""
+    own = [str(other) for other in labelled.dims if other != dim]
+    own = list(axes) if set(axes) == set(own) else own
+    return labelled.transpose(dim, *own, missing_dims="ignore")
+
+
+def _coords(labelled: xr.DataArray, wanted: Callable[[xr.DataArray], bool]) -> xr.Coordinates:
+    """Those of the coordinates that are wanted, in memory, with their indexes."""
+    found = labelled.coords.to_dataset()
+    others = [key for key, part in found.coords.items() if not wanted(part)]
+    return found.drop_vars(others).compute().drop_encoding().coords
 
 
 def _labelled(data: Any, options: Mapping[str, Any], name: str) -> xr.DataArray | None:
@@ -160,9 +225,12 @@ def _labelled(data: Any, options: Mapping[str, Any], name: str) -> xr.DataArray 
     return None
 
 
-def _stored(data: Any, labelled: xr.DataArray, dim: Hashable) -> Path | None:
-    """The array itself where it lies on this machine, so that tasks read it without Dask."""
-    if not isinstance(data, str | Path) or labelled.dims[0] != dim:
+def _stored(data: Any, labelled: xr.DataArray) -> Path | None:
+    """The array itself where it lies on this machine, so that tasks read it without Dask.
+
+    None where what is stored is not the numbers themselves, or there are several arrays.
+    """
+    if not isinstance(data, str | Path) or labelled.name is None or _encoded(labelled):
         return None
     if Path(data).name == labelled.name and not (Path(data) / str(labelled.name)).exists():
         return Path(data)
@@ -170,34 +238,50 @@ def _stored(data: Any, labelled: xr.DataArray, dim: Hashable) -> Path | None:
     return inner if inner.exists() else None
 
 
-def _sample_dim(array: xr.DataArray, dim: Hashable | None, name: str) -> Hashable:
+def _encoded(array: xr.DataArray) -> bool:
+    """Whether xarray makes other numbers of what is stored, or NaN of some."""
+    encoding = array.encoding
+    fill = encoding.get("_FillValue")
+    masked = fill is not None and not np.isnan(fill)
+    other = encoding.get("dtype", array.dtype) != array.dtype
+    return bool(masked or other or any(key in encoding for key in _ENCODED))
+
+
+def _likely_dim(array: xr.DataArray, dim: str | None, axes: tuple[str, ...]) -> str | None:
+    others = [str(other) for other in array.dims if other not in axes]
+    if axes and len(others) == 1 and array.ndim == len(axes) + 1:
+        return others[0]
+    return dim if dim in array.dims else None
+
+
+def _sample_dim(array: xr.DataArray, dim: str | None, name: str) -> str:
     if dim is None:
-        return SAMPLE if SAMPLE in array.dims else array.dims[0] if array.dims else SAMPLE
+        return str(array.dims[0]) if array.dims and SAMPLE not in array.dims else SAMPLE
     if dim not in array.dims:
         raise InputError(f"dim={dim!r} is not a dimension of {name}, which has {array.dims}.")
     return dim
 
 
 def _cosines(weights: str, features: Features) -> Matrix:
-    found = [at for at, dim in enumerate(features.dims) if dim in LATITUDES]
-    if weights != "coslat" or not found or features.dims[found[0]] not in features.coords:
+    if weights != "coslat":
+        raise InputError(f"weights must be None, 'coslat' or an array; got {weights!r}.")
+    name = next((key for key in LATITUDES if key in features.coords), None)
+    if name is None:
         raise InputError(
-            f"weights must be None, an array, or 'coslat' for data with a coordinate called lat or "
-            f"latitude; got {weights!r} for features {', '.join(features.dims)}."
+            f"weights='coslat' needs a coordinate called lat or latitude along dimensions of the "
+            f"features; these have {', '.join(features.dims)}. Rename it, or pass an array."
         )
-    dim = features.dims[found[0]]
-    degrees = np.asarray(features.coords[dim][1], dtype=np.float64)
-    if np.abs(degrees).max() > 90.0:
+    axes = dict(zip(features.dims, features.shape, strict=True))
+    degrees = _numbers(features.coords[name].variable.set_dims(axes).values, name)
+    if np.any(np.abs(degrees) > 90.0):
         raise InputError(
-            f"weights='coslat' needs latitudes in degrees; {dim!r} reaches "
-            f"{np.abs(degrees).max():g}."
+            f"weights='coslat' needs latitudes in degrees; {name!r} reaches "
+            f"{np.nanmax(np.abs(degrees)):g}."
         )
-    shape = [-1 if at == found[0] else 1 for at in range(len(features.shape))]
-    cosines = np.clip(np.cos(np.deg2rad(degrees)), 0.0, None).reshape(shape)
-    return np.asarray(np.broadcast_to(cosines, features.shape))
+    return np.clip(np.cos(np.deg2rad(degrees)), 0.0, None)
 
 
-def _along(weights: xr.DataArray, features: Features) -> Matrix:
+def _along(weights: xr.DataArray, features: Features) -> Any:
     """Labelled weights on the axes of a row, which they may have fewer of."""
     odd = [dim for dim in weights.dims if dim not in features.dims]
     if odd:
@@ -207,7 +291,7 @@ def _along(weights: xr.DataArray, features: Features) -> Matrix:
     like = xr.DataArray(
         np.broadcast_to(0.0, features.shape),
         dims=features.dims,
-        coords={key: part for key, part in features.coords.items() if key in features.dims},
+        coords=features.coords,
     )
     try:
         exact = xr.align(like, weights, join="exact")[1]
@@ -216,7 +300,7 @@ def _along(weights: xr.DataArray, features: Features) -> Matrix:
             f"weights has other coordinates than the features ({error}); bring them to the grid "
             f"of the data, as weights.interp(...), or drop them with drop_vars."
         ) from error
-    return np.asarray(exact.broadcast_like(like).transpose(*features.dims).values, dtype=np.float64)
+    return exact.broadcast_like(like).transpose(*features.dims).values
 
 
 def require_features(features: Features, component: xr.DataArray) -> None:
@@ -227,11 +311,17 @@ def require_features(features: Features, component: xr.DataArray) -> None:
             f"{component.shape} ({', '.join(map(str, component.dims))}); pass rows with the "
             f"features that it was made from."
         )
-    for dim in component.dims:
-        mine = features.coords.get(str(dim))
-        if mine is None or dim not in component.coords:
+    own, unnamed = tuple(map(str, component.dims)), _unnamed(component.ndim)
+    if features.dims != own and unnamed not in (features.dims, own):
+        raise InputError(
+            f"X has features over ({', '.join(features.dims)}) and the fit over "
+            f"({', '.join(own)}); rename the dimensions of X, as X.rename(...), or pass X.values, "
+            f"rows first, if they are the same."
+        )
+    for dim in own:
+        if dim not in features.coords or dim not in component.coords:
             continue
-        if not _same(np.asarray(mine[1]), component[dim].values):
+        if not _same(features.coords[dim].values, component[dim].values):
             raise InputError(
                 f"X has other coordinates along {dim!r} than the fit; bring it to its grid, as "
                 f"X.interp(...), or drop them with drop_vars({dim!r})."

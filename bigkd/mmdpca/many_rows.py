@@ -1,6 +1,6 @@
 """Many rows: exact sums over pairs, or one sum of rows times features after a sketch of PCA."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,11 @@ from bigkd.backends import to_host
 from bigkd.engine import NonFinite, Session
 from bigkd.errors import EmptyInputError
 from bigkd.io import Source, sample
-from bigkd.kernels import FourierFeatures, Kernel, Polynomial
+from bigkd.kernels import FourierFeatures, Polynomial
 from bigkd.linalg import Matrix, top_eigenpairs
 from bigkd.mmdpca.compressed import (
     CompressedFeatures,
-    Expansion,
+    Landmarks,
     Monomials,
     Sketch,
     landmarks,
@@ -21,64 +21,25 @@ from bigkd.mmdpca.compressed import (
 )
 from bigkd.mmdpca.found import Found, require_rank
 from bigkd.mmdpca.kernels import Tempered
-from bigkd.mmdpca.measures import PairMeasure, PointMeasure
-from bigkd.mmdpca.rows import Preparation, Prepared, PreparedPairs
-from bigkd.mmdpca.setting import MOST_MONOMIALS, MOST_WORK, N_DIRECTIONS, Question
-from bigkd.mmdpca.subspace import Subspace, leading, nystrom_factor, rounding_sine, sine
-from bigkd.protocols import Rows, Summary
-from bigkd.summaries import CrossMoment, Joined, Mean, PairMoment, Reservoir, SecondMoment
+from bigkd.mmdpca.many import Many
+from bigkd.mmdpca.points import Draw, few_enough, measured
+from bigkd.mmdpca.rows import Preparation
+from bigkd.mmdpca.setting import MOST_MONOMIALS, N_DIRECTIONS, Question
+from bigkd.mmdpca.subspace import (
+    Subspace,
+    distrusted,
+    leading,
+    nystrom_factor,
+    rounding_sine,
+    sine,
+)
+from bigkd.mmdpca.values import squared_lengths
+from bigkd.summaries import CrossMoment, Joined, Mean, PairMoment, SecondMoment
 
-_STREAM = 0x6D6D64
-_JITTER = {4: 1e-6, 8: 1e-12}
 _FEWEST = 400
+_OTHERS = 200
 _SAMPLED = 64
 _MOMENT_BYTES = 2**29
-_SURE = 2.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Many:
-    """A collection whose rows are prepared, and the passes over it."""
-
-    session: Session
-    source: Source
-    preparation: Preparation
-
-    def reduce(self, summary: Summary[Any], label: str) -> Any:
-        """State after all prepared rows."""
-        prepared = Prepared(preparation=self.preparation, summary=summary)
-        return self._session().reduce(prepared, self.source, label=label).state
-
-    def reduce_pairs(self, summary: Any, label: str) -> Any:
-        """State after all pairs of prepared rows."""
-        prepared = PreparedPairs(preparation=self.preparation, summary=summary)
-        return self._session().reduce_pairs(prepared, self.source, label=label).state
-
-    def rows(self, n_rows: int, seed: int) -> Matrix:
-        """Some prepared rows, on the host in float64."""
-        some = sample(self.source, n_rows, seed=seed, finite=self.preparation.kept is None)
-        values = some.values[np.isfinite(some.values[:, self.columns]).all(axis=1)]
-        if not len(values):
-            raise EmptyInputError(
-                f"{self.source.name}: none of {len(some.values)} sampled rows is finite in all "
-                f"features that are finite in some."
-            )
-        return np.asarray(self.preparation(Rows(values, np.arange(len(values)))).values)
-
-    @property
-    def columns(self) -> Any:
-        """The features that count."""
-        return slice(None) if self.preparation.kept is None else self.preparation.kept
-
-    def counts(self, n_rows: int) -> dict[str, int]:
-        """Rows that were used and left out, for the result."""
-        return {"n_rows": n_rows, "n_dropped": self.source.n_rows - n_rows}
-
-    def _session(self) -> Session:
-        """A session that leaves rows that are not finite to the preparation, where it knows."""
-        if self.preparation.kept is None:
-            return self.session
-        return replace(self.session, settings=replace(self.session.settings, nonfinite="keep"))
 
 
 def fit_many(
@@ -117,7 +78,7 @@ def _prepared(
     nonfinite: NonFinite,
 ) -> tuple[Many, float]:
     """The collection with its features chosen and scaled, and what weights were multiplied by."""
-    kept = _present(source, question.seed)
+    present = kept = _present(source, question.seed)
     if weights is not None:
         kept = (np.ones(source.width, dtype=bool) if kept is None else kept) & (weights > 0.0)
         kept = None if kept.all() else kept
@@ -129,48 +90,55 @@ def _prepared(
         own = weights if chosen is None else weights[chosen]
         share = own.size / float(own.sum())
         scale = np.sqrt(own * share)
-    preparation = Preparation(width=source.width, kept=chosen, scale=scale, nonfinite=nonfinite)
+    preparation = Preparation(
+        width=source.width,
+        kept=chosen,
+        absent=None if present is None else np.flatnonzero(~present),
+        scale=scale,
+        nonfinite=nonfinite,
+        name=source.name,
+    )
     return Many(session=session, source=source, preparation=preparation), share
 
 
 def _present(source: Source, seed: int) -> Any:
-    """Features that are finite in some sampled row; None where none is missing."""
+    """Features that are not NaN in some sampled row; None where none is missing."""
     if source.dtype.kind != "f":
         return None
     some = sample(source, _SAMPLED, seed=seed, finite=False).values
-    found = np.isfinite(some).any(axis=0)
+    found = ~np.isnan(some).all(axis=0)
     return None if found.all() else found
 
 
 def _by_pairs(many: Many, question: Question, chosen: Tempered) -> tuple[Found, Matrix | None]:
-    """Exact: x_i x_j^T H(x_i, x_j) over all pairs, in tiles."""
+    """Exact: x_i x_j^T H(x_i, x_j) over all pairs, in tiles and in float64."""
     width, k = many.preparation.n_features, question.k
+    many = replace(many, preparation=replace(many.preparation, wide=True))
     mean = None
     if question.center:
         state = many.reduce(Mean(width=width), "mean")
         many, mean = _centred(many, to_host(state.total) / int(state.count))
     moment = PairMoment(width=width, kernel=chosen.kernel)
     state = many.reduce_pairs(moment, "pairs of rows")
-    matrix = to_host(moment.finalize(state))
+    matrix = many.finite(to_host(moment.finalize(state)))
     matrix = (matrix + matrix.T) / 2.0
     trace, count = float(np.trace(matrix)), int(state.count)
     eigenvalues, vectors = top_eigenpairs(matrix, min(k + 1, width))
     require_rank(eigenvalues[:k], trace, k)
+    vectors = vectors[:, :k]
     means = errors = angle = None
     if question.mmd:
-        second, points = many.reduce(
-            Joined(summaries=(SecondMoment(width=width), _reservoir(question, width))),
-            "second moments",
-        )
+        draw = Draw.of(width, question.n_points, question.seed, many.rows(_SAMPLED, question.seed))
+        parts = Joined(summaries=(SecondMoment(width=width), draw))
+        second, drawn = many.reduce(parts, "second moments")
         pca = top_eigenpairs(to_host(second.outer), k)[1]
-        angle = sine(vectors[:, :k], pca)
-        means, errors = measured(
-            many, chosen.kernel, (vectors[:, :k], pca), points=points, n_rows=count
-        )
+        angle = sine(vectors, pca)
+        points = None if few_enough(count, width) else draw.finalize(drawn)
+        means, errors = measured(many, chosen.kernel, (vectors, pca), points)
     return Found(
-        vectors=vectors[:, :k],
+        vectors=vectors,
         eigenvalues=eigenvalues[:k],
-        subspace_error=rounding_sine(eigenvalues, k),
+        subspace_error=rounding_sine(eigenvalues, k, many.eps),
         means=means,
         errors=errors,
         pca_sine=angle,
@@ -185,42 +153,33 @@ def _by_features(
 ) -> tuple[Found, Matrix | None]:
     """A sum of rows times features, whose columns span nearly what X^T G X does."""
     width, k = many.preparation.n_features, question.k
-    some = many.rows(question.landmarks(many.source.n_rows, width), question.seed)
-    directions = _directions(some, question)
-    state = many.reduce(CrossMoment(features=Sketch(directions=directions)), "sketch of PCA")
-    count, total, cross = int(state.count), to_host(state.total), to_host(state.cross)
-    mean = None
-    if question.center:
-        middle = total / count
-        cross = cross - np.outer(total, middle @ directions)
-        many, mean = _centred(many, middle)
-        some = some - middle
-    pca = leading(nystrom_factor(cross, directions), directions.shape[1])
-    features, about = _features(many, question, chosen, method, pca, some)
-    reservoir = _reservoir(question, width)
+    n_landmarks = question.landmarks(many.source.n_rows, width)
+    some = many.rows(n_landmarks + _OTHERS, question.seed)
+    many, some, mean, pca = _sketched(many, question, some)
+    some, others = some[:n_landmarks], some[n_landmarks:]
+    features, about = _features(many, question, chosen, method, pca, some, others)
+    draw = Draw.of(width, question.n_points, question.seed, some)
     work = getattr(features, "work_features", None)
     parts: tuple[Any, ...] = (CrossMoment(features=features, work_features=work),)
-    parts += (reservoir,) if question.mmd else ()
-    sums = many.reduce(Joined(summaries=parts), "rows times features")
-    factors = _factors(features, to_host(sums[0].cross))
-    found = leading(factors[0], k + 1)
+    sums = many.reduce(Joined(summaries=parts + (draw,) * question.mmd), "rows times features")
+    count, (whole, *halves) = int(sums[0].count), _factors(features, to_host(sums[0].cross), some)
+    found = leading(many.finite(whole), k + 1)
     eigenvalues = found.values / count**2
     require_rank(eigenvalues[:k], float(eigenvalues.sum()), k)
     vectors = found.vectors[:, :k]
-    error = rounding_sine(eigenvalues, k)
-    if len(factors) > 1:
-        error = max(error, min(1.0, _SURE * sine(leading(factors[1], k).vectors, vectors)))
     means = errors = angle = None
     if question.mmd:
         own = np.pad(pca.vectors[:, :k], ((0, 0), (0, max(0, k - pca.vectors.shape[1]))))
         angle = sine(vectors, own)
-        means, errors = measured(
-            many, chosen.kernel, (vectors, own), points=sums[1], n_rows=count, exact=False
-        )
+        means, errors = measured(many, chosen.kernel, (vectors, own), draw.finalize(sums[1]))
     return Found(
         vectors=vectors,
         eigenvalues=eigenvalues[:k],
-        subspace_error=error,
+        subspace_error=max(
+            rounding_sine(eigenvalues, k, many.eps),
+            *(distrusted(half, found, k, _left_to_halve(features)) for half in halves),
+            0.0 if halves or _is_exact(features) else 1.0,
+        ),
         means=means,
         errors=errors,
         pca_sine=angle,
@@ -228,36 +187,26 @@ def _by_features(
     ), mean
 
 
-def measured(
-    many: Many,
-    kernel: Kernel,
-    vectors: tuple[Matrix, ...],
-    *,
-    points: Any,
-    n_rows: int,
-    exact: bool | None = None,
-) -> tuple[Matrix, Matrix]:
-    """Means over pairs and their standard errors: of all pairs, or with the points of a sample."""
-    width = many.preparation.n_features
-    if exact is None:
-        exact = 2.0 * len(vectors) * width * n_rows**2 <= MOST_WORK
-    if exact:
-        pairs = PairMeasure(kernel=kernel, vectors=vectors)
-        means = to_host(pairs.finalize(many.reduce_pairs(pairs, "distance to projections")))
-        return means, np.zeros_like(means)
-    drawn = _reservoir_of(points, width)
-    summary = PointMeasure(
-        kernel=kernel, vectors=vectors, points=to_host(drawn.values), index=to_host(drawn.index)
-    )
-    found = summary.finalize(many.reduce(summary, "distance to projections"))
-    return to_host(found[0]), to_host(found[1])
-
-
-def draw_points(many: Many, n_points: int, seed: int) -> tuple[Any, int]:
-    """A random sample of prepared rows, and how many rows there are: one pass."""
-    width = many.preparation.n_features
-    state = many.reduce(Reservoir(width=width, size=n_points, seed=seed + _STREAM), "sample")
-    return state, int(state.count)
+def _sketched(
+    many: Many, question: Question, some: Matrix
+) -> tuple[Many, Matrix, Matrix | None, Subspace]:
+    """PCA from one pass; the collection and `some` of its rows, centred if that was asked for."""
+    directions, base = _directions(some, question), np.zeros(some.shape[1])
+    shifted = many
+    if question.center:
+        base = some.mean(axis=0)
+        shifted = _centred(many, base)[0]
+    state = shifted.reduce(CrossMoment(features=Sketch(directions=directions)), "sketch of PCA")
+    total, cross = to_host(state.total), many.finite(to_host(state.cross))
+    mean = None
+    if question.center:
+        middle = total / int(state.count)
+        cross = cross - np.outer(total, middle @ directions)
+        many, mean = _centred(many, base + middle)
+        some = some - (base + middle)
+    pca = leading(nystrom_factor(cross, directions), directions.shape[1])
+    require_rank(pca.values[:1], float(pca.values.sum()), 1)
+    return many, some, mean, pca
 
 
 def _centred(many: Many, middle: Matrix) -> tuple[Many, Matrix]:
@@ -265,14 +214,6 @@ def _centred(many: Many, middle: Matrix) -> tuple[Many, Matrix]:
     scale = many.preparation.scale
     mean = middle if scale is None else middle / scale
     return replace(many, preparation=replace(many.preparation, mean=mean)), mean
-
-
-def _reservoir(question: Question, width: int) -> Reservoir:
-    return Reservoir(width=width, size=question.n_points, seed=question.seed + _STREAM)
-
-
-def _reservoir_of(state: Any, width: int) -> Any:
-    return Reservoir(width=width, size=int(state.key.shape[0])).finalize(state)
 
 
 def _directions(some: Matrix, question: Question) -> Matrix:
@@ -289,7 +230,13 @@ def _directions(some: Matrix, question: Question) -> Matrix:
 
 
 def _features(
-    many: Many, question: Question, chosen: Tempered, method: str, pca: Subspace, some: Matrix
+    many: Many,
+    question: Question,
+    chosen: Tempered,
+    method: str,
+    pca: Subspace,
+    some: Matrix,
+    others: Matrix,
 ) -> tuple[Any, dict[str, Any]]:
     """Features of the method, and its sizes."""
     kernel, width = chosen.kernel, many.preparation.n_features
@@ -298,30 +245,59 @@ def _features(
         return FourierFeatures(kernel.frequencies(n, width, seed=question.seed)), {
             "n_frequencies": n
         }
-    expansions: tuple[Expansion, ...]
-    basis = pca.vectors
+    basis, p = pca.vectors, pca.vectors.shape[1]
     if isinstance(kernel, Polynomial) and method == "moments":
         q = _moment_directions(question, kernel, width)
-        basis = np.eye(width) if q == width else basis[:, :q]
-        q = basis.shape[1]
-        expansions = (Monomials(kernel=kernel, n_directions=q),)
-        if q < width:
-            expansions += (Monomials(kernel=kernel, n_directions=max(1, q // 2)),)
+        if q == width:
+            basis = np.eye(width)
+        q = min(q, basis.shape[1])
+        half = () if q == width else _some(3 * q // 4)
+        expansions = tuple(Monomials(kernel=kernel, n_directions=use) for use in (q, *half))
         about = {"n_directions": q, "n_monomials": expansions[0].n_features}
-    else:
-        q, m = min(question.directions, basis.shape[1]), len(some)
-        along, lengths = some @ basis, (some**2).sum(axis=1)
-        jitter = _JITTER[many.source.itemsize if many.source.itemsize == 8 else 4]
-        p = basis.shape[1]
-        half = (m // 2, q, min(m // 2, p)) if q == width else (m // 2, q // 2, min(m, p) // 2)
-        expansions = tuple(
-            landmarks(kernel, along[:rows, :use], lengths[:rows], along[:rows, :few], jitter=jitter)
-            for rows, use, few in ((m, q, min(m, p)), half)
-            if min(rows, use, few)
+        return CompressedFeatures(kernel=kernel, basis=basis[:, :q], expansions=expansions), about
+    q, m = min(question.directions, p), len(some)
+    along, lengths = some @ basis, squared_lengths(some)
+    beside, beside_lengths = others @ basis, squared_lengths(others)
+    jitter = max(1e-12, 8.0 * many.eps)
+    less = (m // 2, q, min(m // 2, p)) if q == width else (m // 2, q // 2, min(m, p) // 2)
+    sizes = [(m, q, min(m, p)), *([less] if min(less) else [])]
+    landmark_features = tuple(
+        landmarks(
+            kernel,
+            along[:rows, :use],
+            lengths[:rows],
+            along[:rows, :few],
+            others=(beside[:, :use], beside_lengths),
+            jitter=jitter,
         )
-        basis = basis[:, :q]
-        about = {"n_landmarks": m, "n_directions": q}
-    return CompressedFeatures(kernel=kernel, basis=basis, expansions=expansions), about
+        for rows, use, few in sizes
+    )
+    return CompressedFeatures(kernel=kernel, basis=basis[:, :q], expansions=landmark_features), {
+        "n_landmarks": m,
+        "n_directions": q,
+    }
+
+
+def _some(n: int) -> tuple[int, ...]:
+    return (n,) if n else ()
+
+
+def _left_to_halve(features: Any) -> float:
+    """What the features leave out of the kernel, over what half of them leave out besides."""
+    covered = [getattr(part, "covered", 1.0) for part in getattr(features, "expansions", ())]
+    if len(covered) < 2 or covered[0] >= 1.0:
+        return 0.0
+    left = (1.0 - covered[0]) / max(covered[0] - covered[1], 1e-3)
+    whole = features.expansions[0].n_directions == features.width
+    return left if whole else left**0.5  # what is left of a compressed kernel matters less
+
+
+def _is_exact(features: Any) -> bool:
+    """Whether the features are those of the kernel itself."""
+    if not isinstance(features, CompressedFeatures):
+        return False
+    (part, *_) = features.expansions
+    return isinstance(part, Monomials) and part.n_directions == features.width
 
 
 def _moment_directions(question: Question, kernel: Polynomial, width: int) -> int:
@@ -329,19 +305,22 @@ def _moment_directions(question: Question, kernel: Polynomial, width: int) -> in
         return min(width, question.n_directions)
     if n_monomials(width, kernel) <= MOST_MONOMIALS:
         return width
-    q = min(width, N_DIRECTIONS)
-    while q > 1 and 8 * width * n_monomials(q, kernel) > _MOMENT_BYTES:
+    q = min(width, max(question.k, N_DIRECTIONS))
+    while q > question.k and 8 * width * n_monomials(q, kernel) > _MOMENT_BYTES:
         q -= 1
     return q
 
 
-def _factors(features: Any, cross: Matrix) -> list[Matrix]:
-    """Factors of N^2 H_f: with all features, and with half of them."""
+def _factors(features: Any, cross: Matrix, some: Matrix) -> list[Matrix]:
+    """Factors of N^2 H_f: with all features, and with half of them; `some` rows are landmarks."""
     if isinstance(features, FourierFeatures):
         r = features.n_frequencies
-        half = [*range(r // 2), *range(r, r + r // 2)]
-        return [cross, cross[:, half] * np.sqrt(r / max(1, r // 2))]
-    return [
-        np.hstack([own, nystrom_factor(missing, features.basis[:, : missing.shape[1]])])
-        for own, missing in features.parts(cross)
-    ]
+        halves = [np.arange(r // 2), np.arange(r // 2, r)] if r > 1 else []
+        return [cross, *(cross[:, [*at, *(at + r)]] * np.sqrt(r / at.size) for at in halves)]
+    factors = []
+    for at, (own, lacking) in enumerate(features.parts(cross)):
+        part = features.expansions[at]
+        known = features.known(some[: len(part.y)], at) if isinstance(part, Landmarks) else 0.0
+        basis = features.basis[:, : part.n_directions]
+        factors.append(np.hstack([own, nystrom_factor(lacking - known, basis)]))
+    return factors

@@ -86,12 +86,15 @@ class PointMeasure:
         Orthonormal columns of each projection, shape ``(n, k)``.
     points, index
         The rows chosen at random, shape ``(m, n)``, and their numbers.
+    chance
+        Probability with which each was chosen, shape ``(m,)``.
     """
 
     kernel: Kernel
     vectors: tuple[Matrix, ...]
     points: Matrix
     index: np.ndarray[Any, Any]
+    chance: Matrix
     exact: ClassVar[bool] = True
 
     def init(self, like: Array) -> PointSums:
@@ -132,16 +135,19 @@ class PointMeasure:
     def finalize(self, state: PointSums) -> tuple[Array, Array]:
         """Means over all pairs, as estimated, and standard errors: shapes ``(n_projections, 4)``.
 
-        Rows with themselves are known; each point gives a mean over all other rows.
+        Rows with themselves are known; each point gives a mean over all other rows, and stands for
+        as many rows as it was improbable (Hájek's estimator).
         """
-        xp = namespace(state.own)
-        n, m = int(state.count), self.index.size
+        xp, on = namespace(state.own), device(state.own)
+        n = int(state.count)
         if n < 2:
             return state.own / n**2, xp.zeros_like(state.own)
-        means = state.others / (n - 1)
-        centre = xp.sum(means, axis=-1) / m
-        spread = xp.sum((means - centre[..., None]) ** 2, axis=-1) / max(1, m - 1)
-        error = xp.sqrt(spread / m * max(0.0, 1.0 - m / n))
+        shares = xp.asarray(1.0 / self.chance, device=on)
+        unsure = xp.asarray((1.0 - self.chance) / self.chance**2, device=on)
+        means, total = state.others / (n - 1), xp.sum(shares)
+        centre = xp.sum(means * shares, axis=-1) / total
+        spread = xp.sum((means - centre[..., None]) ** 2 * unsure, axis=-1)
+        error = xp.sqrt(spread) / total
         share = (n - 1) / n
         return state.own / n**2 + share * centre, share * error
 

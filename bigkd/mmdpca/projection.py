@@ -1,5 +1,6 @@
 """`project` rows on components, and `reconstruct` them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Unpack
 
@@ -9,10 +10,11 @@ import xarray as xr
 
 from bigkd.backends import compute_dtype, device, namespace, to_host
 from bigkd.config import HELD_BYTES
-from bigkd.engine import Options, Settings, map_rows, open_session, settings_of
+from bigkd.engine import Options, Session, Settings, map_rows, open_session, settings_of
 from bigkd.errors import DataError, InputError, ShapeError
 from bigkd.io import Source
 from bigkd.io.columns import columns_of
+from bigkd.io.sources import stored_rows
 from bigkd.kernels._rows import tiles
 from bigkd.linalg import Matrix
 from bigkd.mmdpca.layout import Opened, open_data, require_features
@@ -34,29 +36,16 @@ class Projection:
         Features that count, shape ``(n,)``, bool.
     mean
         Shape ``(n,)``; None for nothing.
-    nonfinite
-        Whether rows with NaN are refused, or get NaN.
     """
 
     vectors: Matrix = field(repr=False)
     kept: Matrix = field(repr=False)
     mean: Matrix | None = field(default=None, repr=False)
-    nonfinite: str = "raise"
-
-    @property
-    def of_mean(self) -> Matrix:
-        """Scores of the mean row, shape ``(k,)``."""
-        if self.mean is None:
-            return np.zeros(self.vectors.shape[1])
-        return np.asarray(self.mean[self.kept] @ self.vectors[self.kept])
 
     def __call__(self, x: Array) -> Array:
         """Scores, shape ``(n, k)``, of rows of shape ``(n, width)``, in the precision of those.
 
-        Raises
-        ------
-        DataError
-            If one is not finite and that is not allowed.
+        NaN or infinite for rows that are not finite in features that count.
         """
         xp, on = namespace(x), device(x)
         dtype = compute_dtype(xp, x.dtype)
@@ -64,18 +53,12 @@ class Projection:
         own = self.vectors if at is None else self.vectors[at]
         vectors = xp.asarray(own, dtype=dtype, device=on)
         places = None if at is None else xp.asarray(at, device=on)
+        mean = self.mean if self.mean is None or at is None else self.mean[at]
         parts = []
         for rows in tiles(x.shape[0], max(1, _TILE_ELEMENTS // x.shape[1])):
             some = x[rows, :] if at is None else xp.take(x[rows, :], places, axis=1)
-            parts.append(xp.astype(some, dtype, copy=False) @ vectors)
-        scores = xp.astype(xp.concat(parts), xp.float64)
-        finite = xp.all(xp.isfinite(scores), axis=1)
-        if self.nonfinite == "raise" and not bool(xp.all(finite)):
-            raise DataError(
-                f"X: {int(xp.sum(~finite))} of {x.shape[0]} rows of a block are not finite in "
-                f"features that the fit knows. Pass nonfinite='drop' for NaN scores of such rows."
-            )
-        return scores - xp.asarray(self.of_mean, device=on)
+            parts.append(_less(some, mean) @ vectors)
+        return xp.astype(xp.concat(parts), xp.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,12 +78,14 @@ class ColumnScores:
     def update(self, state: Array, rows: Rows) -> Array:
         """State after some features, too; adds into `state`."""
         xp, on = namespace(rows.values), device(rows.values)
-        index = to_host(rows.index)
+        index, mean = to_host(rows.index), self.projection.mean
         good = np.flatnonzero(self.projection.kept[index])
-        values = xp.take(rows.values, xp.asarray(good, device=on), axis=0)
-        values = xp.astype(values, compute_dtype(xp, values.dtype), copy=False)
-        own = xp.asarray(self.projection.vectors[index[good]], dtype=values.dtype, device=on)
-        state += values.T @ own
+        for part in tiles(len(good), max(1, _TILE_ELEMENTS // self.n_rows)):
+            at = index[good[part]]
+            values = xp.take(rows.values, xp.asarray(good[part], device=on), axis=0)
+            values = _less(values, None if mean is None else mean[at, None])
+            own = xp.asarray(self.projection.vectors[at], dtype=values.dtype, device=on)
+            state += values.T @ own
         return state
 
     def merge(self, left: Array, right: Array) -> Array:
@@ -112,13 +97,25 @@ class ColumnScores:
         return state
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """The scores, and copies of the block."""
+        """The scores and a product, and copies of a part of the block."""
+        del itemsize
         k = self.projection.vectors.shape[1]
+        n_tile = min(n_rows, max(1, _TILE_ELEMENTS // self.n_rows))
         return Footprint(
             state=8 * self.n_rows * k,
-            scratch=2 * n_rows * (self.n_rows + k) * (4 if itemsize <= 4 else 8),
+            scratch=24 * n_tile * (self.n_rows + k) + 8 * self.n_rows * k + 9 * n_rows,
             row_cost=self.n_rows * k,
         )
+
+
+def _less(values: Array, mean: Matrix | None) -> Array:
+    """`values` in the precision of computation, less `mean`: that is taken off in float64."""
+    xp = namespace(values)
+    if mean is not None:
+        wide = xp.astype(values, xp.float64, copy=False)
+        lean = wide - xp.asarray(mean, dtype=xp.float64, device=device(values))
+        return xp.astype(lean, compute_dtype(xp, values.dtype), copy=False)
+    return xp.astype(values, compute_dtype(xp, values.dtype), copy=False)
 
 
 def project(X: Any, fit: xr.Dataset, **options: Unpack[Options]) -> xr.DataArray:
@@ -127,7 +124,8 @@ def project(X: Any, fit: xr.Dataset, **options: Unpack[Options]) -> xr.DataArray
     Parameters
     ----------
     X
-        Rows, those of the fit or others, with the same features; as `bigkd.mmdpca.fit` takes them.
+        Rows, those of the fit or others, as `bigkd.mmdpca.fit` takes them, with the same features:
+        of the same names, in any order, or without names. What the fit left out may hold anything.
     fit
         What `bigkd.mmdpca.fit` returned.
     **options
@@ -159,15 +157,16 @@ def project(X: Any, fit: xr.Dataset, **options: Unpack[Options]) -> xr.DataArray
     """
     settings = settings_of(options)
     opened = open_like(X, fit, options)
-    projection = projection_of(fit, opened, settings)
-    scores = _scores(opened.source, projection, settings)
-    dims = (opened.sample_dim, "k")
-    coords = {"k": fit["k"].values}
-    if opened.labels is not None:
-        coords[opened.sample_dim] = opened.labels
+    scores = _scores(opened.source, projection_of(fit), settings)
     meaning = SCORE["score"]
-    attrs = {"long_name": meaning.long_name, "units": meaning.units}
-    return xr.DataArray(scores, dims=dims, coords=coords, name="score", attrs=attrs)
+    found = xr.DataArray(
+        scores,
+        dims=(opened.sample_dim, "k"),
+        coords=opened.labels,
+        name="score",
+        attrs={"long_name": meaning.long_name, "units": meaning.units},
+    )
+    return found.assign_coords(k=fit["k"].values)
 
 
 def reconstruct(scores: xr.DataArray, fit: xr.Dataset) -> xr.DataArray:
@@ -176,7 +175,8 @@ def reconstruct(scores: xr.DataArray, fit: xr.Dataset) -> xr.DataArray:
     Parameters
     ----------
     scores
-        From `project`; of any dimensions besides ``k``.
+        From `project`; of any dimensions besides ``k``, whose labels tell the components: some of
+        them, in any order.
     fit
         What `bigkd.mmdpca.fit` returned.
 
@@ -208,14 +208,9 @@ def reconstruct(scores: xr.DataArray, fit: xr.Dataset) -> xr.DataArray:
             f"scores must be an xarray.DataArray over 'k', from project; got "
             f"{getattr(scores, 'dims', type(scores).__name__)}."
         )
-    if scores.sizes["k"] != fit.sizes["k"]:
-        raise ShapeError(
-            f"scores has {scores.sizes['k']} components and fit {fit.sizes['k']}; pass the scores "
-            f"that project gave for this fit."
-        )
-    component = fit["component"].drop_vars("k", errors="ignore")
+    component = _of_scores(scores, fit["component"])
     again = xr.dot(scores.drop_vars("k", errors="ignore"), component, dim="k")
-    if "mean" in fit:
+    if "mean" in fit.data_vars:
         again = again + fit["mean"]
     again.attrs = {"long_name": "projection of the row on the components", "units": "units of x"}
     renamed: xr.DataArray = again.rename("reconstruction")
@@ -229,36 +224,73 @@ def require_fit(fit: Any) -> None:
             f"fit must be the Dataset that bigkd.mmdpca.fit returned; got {type(fit).__name__}"
             + (f" with {', '.join(map(str, fit))}." if isinstance(fit, xr.Dataset) else ".")
         )
+    if "k" not in fit["component"].dims:
+        raise InputError(
+            f"the components of fit must be over 'k'; got {fit['component'].dims}. Choose some as "
+            f"fit.isel(k=[0]), with brackets."
+        )
+
+
+def _of_scores(scores: xr.DataArray, component: xr.DataArray) -> xr.DataArray:
+    """The components that scores are of, without labels."""
+    both = [dim for dim in scores.dims if dim != "k" and dim in component.dims]
+    if both:
+        raise InputError(
+            f"scores and the components of fit both have the dimension {both[0]!r}; rename that of "
+            f"scores, as scores.rename({both[0]}='sample_')."
+        )
+    if "k" in scores.coords and "k" in component.coords:
+        unknown = set(scores["k"].values.tolist()) - set(component["k"].values.tolist())
+        if unknown:
+            raise InputError(
+                f"scores has components that fit has not: k={sorted(unknown)}; pass the scores "
+                f"that project gave for this fit."
+            )
+        component = component.sel(k=scores["k"].values)
+    elif scores.sizes["k"] != component.sizes["k"]:
+        raise ShapeError(
+            f"scores has {scores.sizes['k']} components and fit {component.sizes['k']}; pass the "
+            f"scores that project gave for this fit."
+        )
+    return component.drop_vars("k", errors="ignore")
 
 
 def open_like(X: Any, fit: xr.Dataset, options: Any) -> Opened:
     """Rows with the features of a fit."""
     require_fit(fit)
-    dim = fit.attrs.get("dim")
-    named = isinstance(X, xr.DataArray | xr.Dataset) and dim in X.dims
-    chosen = {"dim": dim} if named and options.get("dim") is None else {}
-    opened = open_data(X, {**options, **chosen})
     component = fit["component"].isel(k=0, drop=True)
+    axes = tuple(map(str, component.dims))
+    opened = open_data(X, options, dim=fit.attrs.get("dim"), axes=axes)
     require_features(opened.features, component)
     return opened
 
 
-def projection_of(fit: xr.Dataset, opened: Opened, settings: Settings) -> Projection:
+def projection_of(fit: xr.Dataset) -> Projection:
     """What takes rows to scores."""
-    n = opened.features.size
-    vectors = fit["component"].values.reshape(-1, n).T
+    component = fit["component"].transpose("k", ...)
+    vectors = component.values.reshape(component.sizes["k"], -1).T
     kept = np.isfinite(vectors).all(axis=1)
     vectors = np.where(kept[:, None], vectors, 0.0)
-    if "weight" in fit:
-        vectors = vectors * np.where(kept, fit["weight"].values.reshape(n), 0.0)[:, None]
-    mean = fit["mean"].values.reshape(n) if "mean" in fit else None
-    return Projection(vectors=vectors, kept=kept, mean=mean, nonfinite=settings.nonfinite)
+    weights = flat(fit, "weight")
+    if weights is not None:
+        vectors = vectors * np.where(kept, weights, 0.0)[:, None]
+    return Projection(vectors=vectors, kept=kept, mean=flat(fit, "mean"))
 
 
-def scores_of(source: Source, projection: Projection, settings: Settings) -> Matrix:
-    """Scores of all rows, computed."""
-    scores = _scores(source, projection, settings)
-    return np.asarray(scores.compute() if isinstance(scores, da.Array) else scores)
+def flat(fit: xr.Dataset, name: str) -> Matrix | None:
+    """A variable over the features, shape ``(n,)``; None where the fit has none."""
+    if name not in fit.data_vars:
+        return None
+    axes = fit["component"].isel(k=0, drop=True).dims
+    return np.asarray(fit[name].transpose(*axes).values.reshape(-1))
+
+
+def scores_of(session: Session, source: Source, projection: Projection) -> Matrix:
+    """Scores of all rows, computed; of those that are not finite as the session's settings say."""
+    scores = _scores(source, projection, session.settings)
+    if isinstance(scores, da.Array):
+        scores = session.compute(scores, label="projections")
+    return np.asarray(scores)
 
 
 def _scores(source: Source, projection: Projection, settings: Settings) -> Any:
@@ -266,13 +298,44 @@ def _scores(source: Source, projection: Projection, settings: Settings) -> Any:
         columns = columns_of(source)
         if columns is not None:
             return _by_columns(source, columns, projection, settings)
-    return map_rows(
+    scores = map_rows(
         projection,
         source,
         width=projection.vectors.shape[1],
         dtype=np.dtype(np.float64),
         nonfinite="keep",
     )
+    firsts = tuple(source.first_index(block) for block in range(source.n_blocks))
+    about = {"called": source.name, "nonfinite": settings.nonfinite, "firsts": firsts}
+    return da.map_blocks(_checked_block, scores, **about, dtype=scores.dtype, meta=scores._meta)
+
+
+def _checked_block(
+    scores: Any,
+    *,
+    called: str,
+    nonfinite: str,
+    firsts: tuple[int, ...],
+    block_id: tuple[int, ...] = (0, 0),
+) -> Any:
+    first = firsts[block_id[0]]
+    return _checked(scores, range(first, first + scores.shape[0]), called, nonfinite)
+
+
+def _checked(scores: Array, index: Sequence[int], called: str, nonfinite: str) -> Array:
+    """Scores of the rows `index`: NaN for those that are not finite, or an error."""
+    xp = namespace(scores)
+    finite = xp.all(xp.isfinite(scores), axis=1)
+    if bool(xp.all(finite)):
+        return scores
+    if nonfinite == "raise":
+        bad = to_host(~finite).nonzero()[0]
+        raise DataError(
+            f"{called}: row {index[int(bad[0])]} is not finite in features that the fit knows, the "
+            f"first of {len(bad)} in its block. Pass nonfinite='drop' for NaN scores of such rows, "
+            f"or mend the data."
+        )
+    return xp.where(finite[:, None], scores, xp.asarray(xp.nan, device=device(scores)))
 
 
 def _by_columns(
@@ -282,10 +345,5 @@ def _by_columns(
     summary = ColumnScores(projection=projection, n_rows=source.n_rows)
     with open_session(kept) as session:
         scores = to_host(session.reduce(summary, columns, label="projections").state)
-    bad = ~np.isfinite(scores).all(axis=1)
-    if settings.nonfinite == "raise" and bad.any():
-        raise DataError(
-            f"X: row {int(np.flatnonzero(bad)[0])} is not finite, the first of {int(bad.sum())}. "
-            f"Pass nonfinite='drop' for NaN scores of such rows."
-        )
-    return np.asarray(np.where(bad[:, None], np.nan, scores - projection.of_mean))
+    index = stored_rows(source).tolist()
+    return np.asarray(_checked(scores, index, source.name, settings.nonfinite))

@@ -21,21 +21,29 @@ class Preparation:
     width
         Features of a row as stored.
     kept
-        Numbers of the features that count, shape ``(n,)``; None for all. The others are NaN in
-        every row.
+        Numbers of the features that count, shape ``(n,)``; None for all.
+    absent
+        Numbers of those that are NaN in every row; None for none.
     mean
         What is taken from a row, shape ``(n,)``; None for nothing.
     scale
         What its features are multiplied by, shape ``(n,)``; None for nothing.
     nonfinite
         What becomes of rows with other NaN, where features are left out.
+    name
+        What messages call the rows.
+    wide
+        Whether rows are cast to float64, whatever they are.
     """
 
     width: int
     kept: np.ndarray[Any, Any] | None = None
+    absent: np.ndarray[Any, Any] | None = None
     mean: Matrix | None = field(default=None, repr=False)
     scale: Matrix | None = field(default=None, repr=False)
     nonfinite: NonFinite = "raise"
+    name: str = "X"
+    wide: bool = False
 
     @property
     def n_features(self) -> int:
@@ -51,7 +59,8 @@ class Preparation:
             If a row is NaN where others are not and that is not allowed, or the reverse.
         """
         xp, on = namespace(rows.values), device(rows.values)
-        values = xp.astype(rows.values, compute_dtype(xp, rows.values.dtype), copy=False)
+        dtype = xp.float64 if self.wide else compute_dtype(xp, rows.values.dtype)
+        values = xp.astype(rows.values, dtype, copy=False)
         if self.kept is not None:
             rows, values = self._chosen(rows, values)
         if self.mean is not None:
@@ -61,17 +70,18 @@ class Preparation:
         return rows._replace(values=values)
 
     def _chosen(self, rows: Rows, values: Array) -> tuple[Rows, Array]:
-        xp = namespace(values)
-        kept = xp.asarray(self.kept, device=device(values))
-        present = xp.sum(xp.astype(xp.isfinite(values), xp.int64), axis=1)
-        values = xp.take(values, kept, axis=1)
-        own = xp.sum(xp.astype(xp.isfinite(values), xp.int64), axis=1)
-        self._refuse(rows.index, present > own, "has numbers in features that are NaN in the rows")
-        lost = own < self.n_features
+        xp, on = namespace(values), device(values)
+        odd = xp.zeros((values.shape[0],), dtype=xp.bool, device=on)
+        if self.absent is not None:
+            other = xp.take(values, xp.asarray(self.absent, device=on), axis=1)
+            odd = xp.any(~xp.isnan(other), axis=1)
+        values = xp.take(values, xp.asarray(self.kept, device=on), axis=1)
+        lost = ~xp.all(xp.isfinite(values), axis=1)
         if self.nonfinite == "raise":
+            self._refuse(rows.index, odd, "has numbers in features that are NaN in the rows")
             self._refuse(rows.index, lost, "is not finite in features that are in the rows")
-        elif bool(xp.any(lost)):
-            good = xp.nonzero(~lost)[0]
+        elif bool(xp.any(lost | odd)):
+            good = xp.nonzero(~(lost | odd))[0]
             values = xp.take(values, good, axis=0)
             rows = Rows(*(None if part is None else xp.take(part, good, axis=0) for part in rows))
         return rows, values
@@ -80,10 +90,14 @@ class Preparation:
         if bool(namespace(bad).any(bad)):
             row = to_host(index)[to_host(bad)][0]
             raise DataError(
-                f"X: row {row} {what} sampled before it; expected features that are NaN in every "
-                f"row (land) or in none. Pass nonfinite='drop' to leave such rows out, or fill the "
-                f"gaps, as with xarray's interpolate_na."
+                f"{self.name}: row {row} {what} sampled before; expected features that are NaN in "
+                f"every row (land) or in none. Pass nonfinite='drop' to leave such rows out, or "
+                f"fill the gaps, as with xarray's interpolate_na."
             )
+
+    def itemsize(self, itemsize: int) -> int:
+        """Bytes of a number that is computed with."""
+        return 8 if self.wide or itemsize > 4 else 4
 
     def back(self, values: Matrix) -> Matrix:
         """Values of the features that count, among NaN for the others: shape ``(..., width)``."""
@@ -125,13 +139,15 @@ class Prepared:
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
         """That of the summary, and copies of the rows."""
+        itemsize = self.preparation.itemsize(itemsize)
         own = self.summary.footprint(n_rows, itemsize)
-        copies = 3 * n_rows * self.preparation.width * (4 if itemsize <= 4 else 8)
+        copies = 3 * n_rows * self.preparation.width * itemsize
         return Footprint(state=own.state, scratch=own.scratch + copies, row_cost=own.row_cost)
 
     def _like(self, like: Array) -> Array:
         xp = namespace(like)
-        shape, dtype = (1, self.preparation.n_features), compute_dtype(xp, like.dtype)
+        shape = (1, self.preparation.n_features)
+        dtype = xp.float64 if self.preparation.wide else compute_dtype(xp, like.dtype)
         return xp.zeros(shape, dtype=dtype, device=device(like))
 
 
@@ -167,6 +183,7 @@ class PreparedPairs:
 
     def footprint(self, n_left: int, n_right: int, itemsize: int) -> Footprint:
         """That of the summary, and copies of the rows."""
+        itemsize = self.preparation.itemsize(itemsize)
         own = self.summary.footprint(n_left, n_right, itemsize)
-        copies = 3 * (n_left + n_right) * self.preparation.width * (4 if itemsize <= 4 else 8)
+        copies = 3 * (n_left + n_right) * self.preparation.width * itemsize
         return Footprint(state=own.state, scratch=own.scratch + copies, row_cost=own.row_cost)

@@ -66,8 +66,8 @@ class ColumnGram:
     whole numbers stay whole.
 
     A column that is NaN in every sample is left out, and remembered. A column that is not finite
-    in some samples is left out, too, and counted for each of these: the answer holds only if there
-    are none. Cost: ``n_samples**2 / 2`` multiply-adds a column.
+    in some samples is left out, too, and counted for each of these, unless its scale is 0: the
+    answer holds only if there are none. Cost: ``n_samples**2 / 2`` multiply-adds a column.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class ColumnGram:
         x = _copied(values, _product_dtype(xp, values.dtype))
         shift = _shift(xp, x, values.dtype, scaled=self.scale is not None)
         if not bool(xp.isfinite(xp.sum(shift))):
-            state, kept = _marked(xp, state, x, index)
+            state, kept = _marked(xp, state, x, index, self._counted(xp, x, index))
             x, index = xp.take(x, kept, axis=1), xp.take(index, kept)
             shift = _mean(xp, x)
         x -= shift[None, :]
@@ -126,6 +126,12 @@ class ColumnGram:
             square=state.square + xp.sum(shift * shift, dtype=xp.float64),
             columns=state.columns + x.shape[1],
         )
+
+    def _counted(self, xp: Any, x: Array, index: Array) -> Array:
+        """Which columns take part."""
+        if self.scale is None:
+            return xp.ones(index.shape, dtype=xp.bool, device=device(x))
+        return xp.take(self._scale(xp, x), index) != 0.0
 
     def _scale(self, xp: Any, like: Array) -> Array:
         return xp.asarray(self.scale, device=device(like))
@@ -339,14 +345,14 @@ def _shift(xp: Any, x: Array, dtype: Any, *, scaled: bool) -> Array:
 
 
 def _marked(
-    xp: Any, state: ColumnGramState, x: Array, index: Array
+    xp: Any, state: ColumnGramState, x: Array, index: Array, counted: Array
 ) -> tuple[ColumnGramState, Array]:
     """State with columns of `x` that are not finite noted, and the positions of the others."""
     finite = xp.isfinite(x)
     gone = xp.all(xp.isnan(x), axis=0)
     first, absent = int(index[0]), state.absent
     absent[first : first + gone.shape[0]] |= gone
-    lost = xp.astype(~(finite | gone[None, :]), xp.int64)
+    lost = xp.astype(~(finite | gone[None, :]) & counted[None, :], xp.int64)
     bad = state.bad + xp.sum(lost, axis=1)
     kept = xp.nonzero(xp.all(finite, axis=0))[0]
     return state._replace(bad=bad, absent=absent), kept

@@ -28,6 +28,12 @@ from tests.benchmarks.measure import BLAS_SETTINGS, FULL, TINY, Line, machine
 from tests.benchmarks.nufft import nufft, nufft_accuracy
 from tests.benchmarks.passes import engine, finc_pass, naive
 from tests.benchmarks.spectra import accuracy, choice, comparisons, ken, lanczos
+from tests.benchmarks.subspaces import (
+    few_long_rows,
+    subspace_passes,
+    subspace_streams,
+    subspaces,
+)
 
 MEASURES = {
     function.__name__: function
@@ -36,6 +42,7 @@ MEASURES = {
         nufft, nufft_accuracy, kernel_sums, kernel_kinds, kernel_values, value_kinds,
         distances, streams, rff_pass, coreset_accuracy, coreset_passes,
         did_maps, did_matrix,
+        subspaces, subspace_passes, few_long_rows, subspace_streams,
     )
 }  # fmt: skip
 

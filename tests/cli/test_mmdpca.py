@@ -319,7 +319,7 @@ PROJECT = ("mmdpca-project", "rows.npy")
         (["mmdpca", "", "--k", "2"], "DATA must be a path, as text; got ''."),
         (["mmdpca"], "Missing argument 'DATA'"),
         ([*FIT, "--weights", "cos"], "--weights must be none, coslat, or the path of a .npy file"),
-        ([*FIT, "--weights", "coslat"], "'coslat' for data with a coordinate called lat or latitu"),
+        ([*FIT, "--weights", "coslat"], "'coslat' needs a coordinate called lat or latitude"),
         ([*FIT, "--weights", "rows.npy"], "weights must have one number for each feature, shape "),
         ([*FIT, "--weights", "no.npy"], "weights: no.npy does not exist"),
         ([*FIT, "--method", "fast"], "Invalid value for '--method': 'fast' is not one of 'auto', "),

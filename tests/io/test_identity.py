@@ -168,3 +168,35 @@ def test_identity__of_a_copy_elsewhere_differs(tmp_path):
     path = store(tmp_path / "x")
     shutil.copytree(path, tmp_path / "y")
     assert identity(path) != identity(tmp_path / "y")
+
+
+def square(seed=0):
+    values = np.random.default_rng(seed).random((6, 4, 4))
+    return xr.DataArray(values, dims=("time", "lat", "lon"), name="x")
+
+
+def opened(path):
+    return xr.open_dataarray(path, engine="h5netcdf")
+
+
+@pytest.mark.parametrize("where", ["memory", "file", "loaded"])
+def test_identity__of_transposed_axes_differs(tmp_path, where):
+    x = square()
+    x.to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    data = x if where == "memory" else opened(tmp_path / "x.nc")
+    if where == "loaded":
+        data.load()
+    turned = [data, data.transpose("time", "lon", "lat"), data.transpose("lat", "lon", "time")]
+    renamed = [part.rename(dict(zip(part.dims, "abc", strict=True))) for part in turned]
+    own = [identity(part, dim=part.dims[0]) for part in renamed]
+    assert len(set(own)) == 3
+    names = [open_rows(part, name="x").array.name for part in renamed]
+    assert len(set(names)) == 3
+    data.close()
+
+
+def test_identity__of_data_arrays_in_memory_is_their_content():
+    x = square()
+    assert identity(x) == identity(x.copy(deep=True))
+    assert identity(x) != identity(square(1))
+    assert identity(x) != identity(x, block_rows=2)
