@@ -8,7 +8,6 @@ true H is known: what is missing, :math:`\delta_i = H(x_i, x_i) - |\phi(x_i)|^2 
 as :math:`\sum_i \delta_i x_i x_i^T`, of which the sum with Q is kept.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb, factorial
@@ -21,7 +20,6 @@ from bigkd.kernels import Kernel, Polynomial
 from bigkd.linalg import Matrix, whitening
 from bigkd.mmdpca.values import squared_lengths, values, values_between
 from bigkd.protocols import Array
-
 
 _NOTHING = 1e-7
 
@@ -70,15 +68,12 @@ class Landmarks:
         Their squared lengths, shape ``(m,)``.
     mixing
         Shape ``(m, n_features)``.
-    covered
-        Share of the compressed kernel of other rows with themselves that all features hold.
     """
 
     kernel: Kernel
     y: Matrix
     lengths: Matrix
     mixing: Matrix
-    covered: float
 
     @property
     def n_directions(self) -> int:
@@ -107,7 +102,6 @@ def landmarks(
     lengths: Matrix,
     correlated: Matrix,
     *,
-    others: tuple[Matrix, Matrix],
     jitter: float,
 ) -> Landmarks:
     """Nyström features of landmarks.
@@ -120,8 +114,6 @@ def landmarks(
         The landmarks along the directions, and their squared lengths.
     correlated
         The landmarks along more directions, shape ``(m, p)``: at most p features are kept.
-    others
-        Other rows as ``(y, lengths)``, which tell what the landmarks leave out.
     jitter
         Added to the diagonal of the landmarks' matrix, as a share of its largest entry.
 
@@ -135,31 +127,11 @@ def landmarks(
     own = values(kernel, lengths, np.zeros_like(lengths))
     if not np.diagonal(gram).max() > _NOTHING * own.max():  # H is next to 0 between any two rows
         nothing = np.zeros((len(y), 1))
-        return Landmarks(kernel=kernel, y=y, lengths=lengths, mixing=nothing, covered=1.0)
+        return Landmarks(kernel=kernel, y=y, lengths=lengths, mixing=nothing)
     upper = whitening(gram, jitter=jitter * float(np.diagonal(gram).max())).upper
     turn, _ = np.linalg.qr(upper @ correlated)
     mixing = np.linalg.solve(upper, turn)
-    return Landmarks(
-        kernel=kernel,
-        y=y,
-        lengths=lengths,
-        mixing=mixing,
-        covered=_covered(kernel, y, lengths, upper, *others),
-    )
-
-
-def _covered(
-    kernel: Kernel, y: Matrix, lengths: Matrix, upper: Matrix, other: Matrix, lengths_of: Matrix
-) -> float:
-    """Share of the other rows' kernel with themselves that landmarks hold, by squared length."""
-    if not len(other):
-        return 1.0
-    across = values_between(kernel, y @ other.T, lengths, lengths_of)
-    held = (np.linalg.solve(upper.T, across) ** 2).sum(axis=0)
-    along = squared_lengths(other)
-    smooth = values(kernel, along, 2.0 * (lengths_of - along))
-    total = float(lengths_of @ smooth)
-    return min(1.0, float(lengths_of @ held) / total) if total > 0.0 else 1.0
+    return Landmarks(kernel=kernel, y=y, lengths=lengths, mixing=mixing)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,21 +196,21 @@ def n_monomials(n_directions: int, kernel: Polynomial) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CompressedFeatures:
-    """For each expansion its features, and then what is missing times the row along Q.
+    """The features of an expansion, and then what is missing times the row along Q.
 
     Attributes
     ----------
     kernel
         The H.
     basis
-        Q, orthonormal columns, shape ``(n, q)``.
-    expansions
-        Each looks at as many of the columns as it says.
+        Q, orthonormal columns, shape ``(n, q)``, as many as the expansion looks at.
+    expansion
+        The features.
     """
 
     kernel: Kernel
     basis: Matrix
-    expansions: tuple[Expansion, ...]
+    expansion: Expansion
 
     @property
     def width(self) -> int:
@@ -248,22 +220,35 @@ class CompressedFeatures:
     @property
     def n_features(self) -> int:
         """Width of the rows it gives."""
-        return sum(part.n_features + part.n_directions for part in self.expansions)
+        return self.expansion.n_features + self.expansion.n_directions
+
+    @property
+    def work_features(self) -> int:
+        """Numbers a row that it needs at once, beside its result."""
+        return self.width + 2 * self.n_features + self.expansion.work
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the features are those of H itself."""
+        exact = isinstance(self.expansion, Monomials)
+        return exact and self.expansion.n_directions == self.width
 
     def __call__(self, x: Array) -> Array:
         """Features, shape ``(n, n_features)``, of rows of shape ``(n, width)``."""
-        xp = namespace(x)
-        y, lengths = x @ _like(x, self.basis), squared_lengths(x)
-        columns = []
-        for part in self.expansions:
-            some = y[:, : part.n_directions]
-            features = part(some, lengths)
-            unlike, lost = self._missing(some, lengths, features)
-            columns += [features, (unlike + lost)[:, None] * some]
-        return xp.concat(columns, axis=1)
+        y, features, unlike, lost = self._parts(x)
+        return namespace(x).concat([features, (unlike + lost)[:, None] * y], axis=1)
 
-    def known(self, rows: Matrix, at: int) -> Matrix:
-        """What the landmarks of an expansion added of themselves, though its features have it.
+    def main(self, x: Array) -> Array:
+        """Features of the expansion alone, shape ``(n, expansion.n_features)``."""
+        return self.expansion(x @ _like(x, self.basis), squared_lengths(x))
+
+    def split(self, cross: Matrix) -> tuple[Matrix, Matrix]:
+        """Sums of rows times features, and times what is missing."""
+        at = self.expansion.n_features
+        return cross[:, :at], cross[:, at:]
+
+    def known(self, rows: Matrix) -> Matrix:
+        """What landmarks added of themselves, though their features have it.
 
         Features are chosen so that, summed over the landmarks, the others have no part in their
         rows times features; what other rows add by themselves is then all that these add.
@@ -272,45 +257,28 @@ class CompressedFeatures:
         ----------
         rows
             The landmarks, as rows, shape ``(m, width)``.
-        at
-            Which expansion.
 
         Returns
         -------
         Matrix
-            To be taken from the sum of what is missing times rows, shape
-            ``(width, n_directions)``.
+            To be taken from the sum of what is missing times rows, shape ``(width, q)``.
         """
-        part = self.expansions[at]
-        y, lengths = (rows @ self.basis)[:, : part.n_directions], squared_lengths(rows)
-        _, lost = self._missing(y, lengths, part(y, lengths))
+        y, _, _, lost = self._parts(rows)
         return np.asarray(rows.T @ (lost[:, None] * y))
 
-    def _missing(self, y: Array, lengths: Array, features: Array) -> tuple[Array, Array]:
-        """What H of a row with itself has more than the compressed kernel, and that than features.
+    def _parts(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """Rows along Q, features, and what H of a row with itself has more than these.
 
-        Not negative, each of shape ``(n,)``.
+        The last in two parts, not negative, each of shape ``(n,)``: more than the compressed
+        kernel, and that more than the features.
         """
-        xp, along = namespace(y), squared_lengths(y)
+        xp = namespace(x)
+        y, lengths = x @ _like(x, self.basis), squared_lengths(x)
+        features, along = self.expansion(y, lengths), squared_lengths(y)
         own = values(self.kernel, lengths, xp.zeros_like(lengths))
         smooth = values(self.kernel, along, 2.0 * (lengths - along))
         lost = smooth - squared_lengths(features)
-        return xp.clip(own - smooth, min=0.0), xp.clip(lost, min=0.0)
-
-    @property
-    def work_features(self) -> int:
-        """Numbers a row that it needs at once, beside its result."""
-        return self.width + 2 * self.n_features + max(part.work for part in self.expansions)
-
-    def parts(self, cross: Matrix) -> Sequence[tuple[Matrix, Matrix]]:
-        """Sums of rows times features, and times what is missing, of each expansion."""
-        found, start = [], 0
-        for part in self.expansions:
-            middle = start + part.n_features
-            stop = middle + part.n_directions
-            found.append((cross[:, start:middle], cross[:, middle:stop]))
-            start = stop
-        return found
+        return y, features, xp.clip(own - smooth, min=0.0), xp.clip(lost, min=0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

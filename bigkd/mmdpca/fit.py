@@ -97,11 +97,11 @@ def fit(
         ``k + 30`` for ``nystrom``; for ``moments`` all, where that makes no more than 2000
         monomials, or else 16, and fewer where their sums would take more than 512 MB.
     n_points
-        Rows drawn at random, with which all others are paired where pairs are too many, to measure
-        MMDs.
+        Rows drawn at random, longer ones sooner, with which all others are paired where pairs are
+        too many: to measure MMDs, and what a method leaves out.
     mmd
-        Whether to measure the MMDs and bounds; it takes another pass, and without it they are left
-        out and shares are NaN where the trace is not known.
+        Whether to measure the MMDs and bounds; without, they are left out, and so are shares (NaN)
+        where the trace is not known. Exact methods then save a pass.
     seed
         Of every random choice.
     **options
@@ -121,9 +121,9 @@ def fit(
         errors and what ``subspace_error`` may hide); ``mmd2_upper``: of ``mmd2`` for polynomials
         (Theorem 10); for Gauss of the least there is, reached by projected rows of weight
         :math:`\exp(-a|r|^2/n)` (Theorem 11 before its last estimates). ``subspace_error`` estimates
-        the sine of the largest angle to the exact subspace: twice that between this and what half
-        of the landmarks, directions or frequencies give; rounding for exact methods. Every choice
-        is in the attributes.
+        the sine of the largest angle to the exact subspace: twice the angle by which what the
+        method leaves out would turn it, as seen with the rows drawn; rounding for exact methods.
+        Every choice is in the attributes.
 
     Raises
     ------

@@ -48,6 +48,10 @@ class Many:
             )
         return np.asarray(self.preparation(Rows(values, np.arange(len(values)))).values)
 
+    def widened(self) -> "Many":
+        """The same in float64."""
+        return replace(self, preparation=replace(self.preparation, wide=True))
+
     @property
     def eps(self) -> float:
         """Spacing of the numbers that are computed with."""

@@ -22,22 +22,23 @@ from bigkd.mmdpca.compressed import (
 from bigkd.mmdpca.found import Found, require_rank
 from bigkd.mmdpca.kernels import Tempered
 from bigkd.mmdpca.many import Many
-from bigkd.mmdpca.points import Draw, few_enough, measured
+from bigkd.mmdpca.points import Draw, few_enough, measured, point_measure
+from bigkd.mmdpca.residual import Residual
 from bigkd.mmdpca.rows import Preparation
 from bigkd.mmdpca.setting import MOST_MONOMIALS, N_DIRECTIONS, Question
 from bigkd.mmdpca.subspace import (
     Subspace,
-    distrusted,
+    distrust,
     leading,
     nystrom_factor,
     rounding_sine,
     sine,
+    turned,
 )
 from bigkd.mmdpca.values import squared_lengths
 from bigkd.summaries import CrossMoment, Joined, Mean, PairMoment, SecondMoment
 
 _FEWEST = 400
-_OTHERS = 200
 _SAMPLED = 64
 _MOMENT_BYTES = 2**29
 
@@ -113,8 +114,7 @@ def _present(source: Source, seed: int) -> Any:
 def _by_pairs(many: Many, question: Question, chosen: Tempered) -> tuple[Found, Matrix | None]:
     """Exact: x_i x_j^T H(x_i, x_j) over all pairs, in tiles and in float64."""
     width, k = many.preparation.n_features, question.k
-    many = replace(many, preparation=replace(many.preparation, wide=True))
-    mean = None
+    many, mean = many.widened(), None
     if question.center:
         state = many.reduce(Mean(width=width), "mean")
         many, mean = _centred(many, to_host(state.total) / int(state.count))
@@ -153,36 +153,40 @@ def _by_features(
 ) -> tuple[Found, Matrix | None]:
     """A sum of rows times features, whose columns span nearly what X^T G X does."""
     width, k = many.preparation.n_features, question.k
-    n_landmarks = question.landmarks(many.source.n_rows, width)
-    some = many.rows(n_landmarks + _OTHERS, question.seed)
+    some = many.rows(question.landmarks(many.source.n_rows, width), question.seed)
     many, some, mean, pca = _sketched(many, question, some)
-    some, others = some[:n_landmarks], some[n_landmarks:]
-    features, about = _features(many, question, chosen, method, pca, some, others)
+    features, about = _features(many, question, chosen, method, pca, some)
     draw = Draw.of(width, question.n_points, question.seed, some)
     work = getattr(features, "work_features", None)
-    parts: tuple[Any, ...] = (CrossMoment(features=features, work_features=work),)
-    sums = many.reduce(Joined(summaries=parts + (draw,) * question.mmd), "rows times features")
-    count, (whole, *halves) = int(sums[0].count), _factors(features, to_host(sums[0].cross), some)
-    found = leading(many.finite(whole), k + 1)
-    eigenvalues = found.values / count**2
-    require_rank(eigenvalues[:k], float(eigenvalues.sum()), k)
-    vectors = found.vectors[:, :k]
+    cross = CrossMoment(features=features, work_features=work)
+    sums, drawn = many.reduce(Joined(summaries=(cross, draw)), "rows times features")
+    count, (held, own) = int(sums.count), _factors(features, many.finite(to_host(sums.cross)), some)
+    found = leading(np.hstack([held, own]), held.shape[1] + own.shape[1])
+    found = found._replace(values=found.values / count**2)
+    require_rank(found.values[:k], float(found.values.sum()), k)
+    vectors, points = found.vectors[:, :k], draw.finalize(drawn)
+    residual = Residual(kernel=chosen.kernel, features=features, vectors=vectors, points=points)
+    theirs = np.pad(pca.vectors[:, :k], ((0, 0), (0, max(0, k - pca.vectors.shape[1]))))
+    parts: tuple[Any, ...] = (residual,)
+    if question.mmd:
+        parts += (point_measure(chosen.kernel, (vectors, theirs), points),)
+    last = many.widened().reduce(Joined(summaries=parts), "what is left")
+    moved = to_host(residual.finalize(last[0])) - own @ (own.T @ vectors) / count**2
     means = errors = angle = None
     if question.mmd:
-        own = np.pad(pca.vectors[:, :k], ((0, 0), (0, max(0, k - pca.vectors.shape[1]))))
-        angle = sine(vectors, own)
-        means, errors = measured(many, chosen.kernel, (vectors, own), draw.finalize(sums[1]))
+        angle = sine(vectors, theirs)
+        means, errors = (to_host(part) for part in parts[1].finalize(last[1]))
+    exact = isinstance(features, CompressedFeatures) and features.is_exact
+    error = rounding_sine(found.values, k, many.eps)
     return Found(
         vectors=vectors,
-        eigenvalues=eigenvalues[:k],
-        subspace_error=max(
-            rounding_sine(eigenvalues, k, many.eps),
-            *(distrusted(half, found, k, _left_to_halve(features)) for half in halves),
-            0.0 if halves or _is_exact(features) else 1.0,
-        ),
+        eigenvalues=found.values[:k],
+        subspace_error=error if exact else max(error, distrust(turned(moved, found, k))),
         means=means,
         errors=errors,
         pca_sine=angle,
+        trace=float(found.values.sum()) if exact else None,
+        tail=float(found.values[k:].sum()) if exact else None,
         about={"method": method, **about, **many.counts(count)},
     ), mean
 
@@ -236,7 +240,6 @@ def _features(
     method: str,
     pca: Subspace,
     some: Matrix,
-    others: Matrix,
 ) -> tuple[Any, dict[str, Any]]:
     """Features of the method, and its sizes."""
     kernel, width = chosen.kernel, many.preparation.n_features
@@ -251,53 +254,15 @@ def _features(
         if q == width:
             basis = np.eye(width)
         q = min(q, basis.shape[1])
-        half = () if q == width else _some(3 * q // 4)
-        expansions = tuple(Monomials(kernel=kernel, n_directions=use) for use in (q, *half))
-        about = {"n_directions": q, "n_monomials": expansions[0].n_features}
-        return CompressedFeatures(kernel=kernel, basis=basis[:, :q], expansions=expansions), about
-    q, m = min(question.directions, p), len(some)
+        monomials = Monomials(kernel=kernel, n_directions=q)
+        about = {"n_directions": q, "n_monomials": monomials.n_features}
+        return CompressedFeatures(kernel=kernel, basis=basis[:, :q], expansion=monomials), about
+    q = min(question.directions, p)
     along, lengths = some @ basis, squared_lengths(some)
-    beside, beside_lengths = others @ basis, squared_lengths(others)
     jitter = max(1e-12, 8.0 * many.eps)
-    less = (m // 2, q, min(m // 2, p)) if q == width else (m // 2, q // 2, min(m, p) // 2)
-    sizes = [(m, q, min(m, p)), *([less] if min(less) else [])]
-    landmark_features = tuple(
-        landmarks(
-            kernel,
-            along[:rows, :use],
-            lengths[:rows],
-            along[:rows, :few],
-            others=(beside[:, :use], beside_lengths),
-            jitter=jitter,
-        )
-        for rows, use, few in sizes
-    )
-    return CompressedFeatures(kernel=kernel, basis=basis[:, :q], expansions=landmark_features), {
-        "n_landmarks": m,
-        "n_directions": q,
-    }
-
-
-def _some(n: int) -> tuple[int, ...]:
-    return (n,) if n else ()
-
-
-def _left_to_halve(features: Any) -> float:
-    """What the features leave out of the kernel, over what half of them leave out besides."""
-    covered = [getattr(part, "covered", 1.0) for part in getattr(features, "expansions", ())]
-    if len(covered) < 2 or covered[0] >= 1.0:
-        return 0.0
-    left = (1.0 - covered[0]) / max(covered[0] - covered[1], 1e-3)
-    whole = features.expansions[0].n_directions == features.width
-    return left if whole else left**0.5  # what is left of a compressed kernel matters less
-
-
-def _is_exact(features: Any) -> bool:
-    """Whether the features are those of the kernel itself."""
-    if not isinstance(features, CompressedFeatures):
-        return False
-    (part, *_) = features.expansions
-    return isinstance(part, Monomials) and part.n_directions == features.width
+    chosen_landmarks = landmarks(kernel, along[:, :q], lengths, along, jitter=jitter)
+    about = {"n_landmarks": len(some), "n_directions": q}
+    return CompressedFeatures(kernel=kernel, basis=basis[:, :q], expansion=chosen_landmarks), about
 
 
 def _moment_directions(question: Question, kernel: Polynomial, width: int) -> int:
@@ -311,16 +276,11 @@ def _moment_directions(question: Question, kernel: Polynomial, width: int) -> in
     return q
 
 
-def _factors(features: Any, cross: Matrix, some: Matrix) -> list[Matrix]:
-    """Factors of N^2 H_f: with all features, and with half of them; `some` rows are landmarks."""
+def _factors(features: Any, cross: Matrix, some: Matrix) -> tuple[Matrix, Matrix]:
+    """Factors of N^2 H_f: of pairs of rows, and of rows with themselves; `some` are landmarks."""
     if isinstance(features, FourierFeatures):
-        r = features.n_frequencies
-        halves = [np.arange(r // 2), np.arange(r // 2, r)] if r > 1 else []
-        return [cross, *(cross[:, [*at, *(at + r)]] * np.sqrt(r / at.size) for at in halves)]
-    factors = []
-    for at, (own, lacking) in enumerate(features.parts(cross)):
-        part = features.expansions[at]
-        known = features.known(some[: len(part.y)], at) if isinstance(part, Landmarks) else 0.0
-        basis = features.basis[:, : part.n_directions]
-        factors.append(np.hstack([own, nystrom_factor(lacking - known, basis)]))
-    return factors
+        return cross, np.zeros((cross.shape[0], 0))
+    held, missing = features.split(cross)
+    if isinstance(features.expansion, Landmarks):
+        missing = missing - features.known(some)
+    return held, nystrom_factor(missing, features.basis)

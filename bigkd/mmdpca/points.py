@@ -1,6 +1,6 @@
 """Rows drawn at random, longer ones sooner, and distances measured with them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -90,22 +90,27 @@ def draw_points(many: Many, n_points: int, seed: int) -> Points:
     return draw.finalize(many.reduce(draw, "sample"))
 
 
-def measured(
-    many: Many, kernel: Kernel, vectors: tuple[Matrix, ...], points: Points | None
-) -> tuple[Matrix, Matrix]:
-    """Means over all pairs and their standard errors, in float64; with `points` where given."""
-    wide = replace(many, preparation=replace(many.preparation, wide=True))
-    if points is None:
-        pairs = PairMeasure(kernel=kernel, vectors=vectors)
-        means = to_host(pairs.finalize(wide.reduce_pairs(pairs, "distance to projections")))
-        return means, np.zeros_like(means)
-    summary = PointMeasure(
+def point_measure(kernel: Kernel, vectors: tuple[Matrix, ...], points: Points) -> PointMeasure:
+    """What measures distances with points."""
+    return PointMeasure(
         kernel=kernel,
         vectors=vectors,
         points=points.values,
         index=points.index,
         chance=points.chance,
     )
+
+
+def measured(
+    many: Many, kernel: Kernel, vectors: tuple[Matrix, ...], points: Points | None
+) -> tuple[Matrix, Matrix]:
+    """Means over all pairs and their standard errors, in float64; with `points` where given."""
+    wide = many.widened()
+    if points is None:
+        pairs = PairMeasure(kernel=kernel, vectors=vectors)
+        means = to_host(pairs.finalize(wide.reduce_pairs(pairs, "distance to projections")))
+        return means, np.zeros_like(means)
+    summary = point_measure(kernel, vectors, points)
     found = summary.finalize(wide.reduce(summary, "distance to projections"))
     return to_host(found[0]), to_host(found[1])
 

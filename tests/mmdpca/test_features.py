@@ -45,7 +45,7 @@ def test_landmarks__features_of_all_rows_give_the_compressed_kernel(put, name, x
     kernel, y, lengths = KERNELS[name], x @ basis, (x**2).sum(axis=1)
     # Only what is correlated with the rows along `correlated` is kept: here, everything.
     every = np.eye(N)
-    found = landmarks(kernel, y, lengths, every, others=(y, lengths), jitter=1e-13)
+    found = landmarks(kernel, y, lengths, every, jitter=1e-13)
     features = to_host(found(put(y), put(lengths)))
     exact = compressed(kernel, x, basis)
     np.testing.assert_allclose(features @ features.T, exact, rtol=1e-5, atol=1e-7 * exact.max())
@@ -54,7 +54,7 @@ def test_landmarks__features_of_all_rows_give_the_compressed_kernel(put, name, x
 @pytest.mark.parametrize("name", ["gauss", "laplace", "kurtosis"])
 def test_landmarks__keep_what_rows_are_correlated_with(name, x, basis):
     kernel, y, lengths = KERNELS[name], x @ basis, (x**2).sum(axis=1)
-    features = landmarks(kernel, y, lengths, x, others=(y, lengths), jitter=1e-13)(y, lengths)
+    features = landmarks(kernel, y, lengths, x, jitter=1e-13)(y, lengths)
     assert features.shape == (N, WIDTH)
     cross = x.T @ features
     exact = x.T @ compressed(kernel, x, basis) @ x
@@ -75,11 +75,8 @@ def test_monomials__inner_products_are_the_polynomial(put, orders, x, basis):
 def test_compressed_features__tell_what_rows_with_themselves_lack(put, name, x, basis):
     kernel = KERNELS[name]
     y, lengths = x @ basis, (x**2).sum(axis=1)
-    part = landmarks(
-        kernel, y[:20], lengths[:20], x[:20], others=(y[20:], lengths[20:]), jitter=1e-9
-    )
-    assert 0.0 < part.covered < 1.0 + 1e-9
-    features = CompressedFeatures(kernel=kernel, basis=basis, expansions=(part,))
+    part = landmarks(kernel, y[:20], lengths[:20], x[:20], jitter=1e-9)
+    features = CompressedFeatures(kernel=kernel, basis=basis, expansion=part)
     found = to_host(features(put(x)))
     assert found.shape == (N, features.n_features)
     missing = found[:, part.n_features :]
