@@ -20,6 +20,9 @@ HELD_BYTES = 256 * MEGABYTE
 MAX_STRIPES = 4_096
 """Most tasks of one pass; beyond it stripes grow instead, so that graphs stay small."""
 
+COMPUTED_BLOCKS = 256
+"""Blocks whose results are fetched at once, where all results are wanted in memory."""
+
 TASK_BYTES = 24 * MEGABYTE
 """What a task needs besides its arrays: work areas of BLAS and of codecs, graph, messages."""
 

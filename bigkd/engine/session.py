@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import numpy as np
 from dask.delayed import delayed
 from dask.utils import parse_bytes
 
 from bigkd import __version__
-from bigkd.config import STALL_SECONDS
+from bigkd.config import COMPUTED_BLOCKS, STALL_SECONDS
 from bigkd.engine.checkpoints import Checkpoint, is_finished, keep, require_folder, restore
 from bigkd.engine.inputs import Policy
 from bigkd.engine.memory import Plan, plan_pairs, plan_pass
@@ -159,10 +160,18 @@ class Session:
         return reduced
 
     def compute(self, rows: da.Array, *, label: str) -> Any:
-        """What `bigkd.engine.map_rows` made, in memory."""
-        run = Run(self.runner.distributed)
+        """What `bigkd.engine.map_rows` made, in memory; some blocks at a time, so that it shows."""
+        parts = []
         with Watch(self.show, label, rows.shape[0]) as watch:
-            return self.runner.compute(rows, watch=watch, topic=run.topic or run.name, rows={})
+            for first in range(0, rows.numblocks[0], COMPUTED_BLOCKS):
+                some, run = (
+                    rows.blocks[first : first + COMPUTED_BLOCKS],
+                    Run(self.runner.distributed),
+                )
+                topic = run.topic or run.name
+                parts.append(self.runner.compute(some, watch=watch, topic=topic, rows={}))
+                watch.advance(some.shape[0])
+        return np.concatenate(parts)
 
     def store_rows(self, function: RowMap, source: Source, path: str, *, label: str) -> TiledArray:
         """Write what `function` makes of each row of `source`, in order: one pass.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dask.callbacks import Callback
 
-from bigkd.engine import map_rows
+from bigkd.engine import Settings, map_rows, open_session
 from bigkd.errors import DataError
 from bigkd.io import open_rows
 from bigkd.kernels import FourierFeatures
@@ -68,3 +68,16 @@ def test_map_rows__carries_the_parameters_once():
         if getattr(task, "value", 0) is features
     ]
     assert len(holders) == 1
+
+
+def test_compute__fetches_runs_of_blocks_and_shows_them(monkeypatch):
+    monkeypatch.setattr("bigkd.engine.session.COMPUTED_BLOCKS", 2)
+    x = np.arange(70.0).reshape(35, 2)
+    events = []
+    source = open_rows(x, name="x", block_rows=10)
+    rows = map_rows(lambda part: part * 2, source, width=2, dtype=np.dtype(float))
+    with open_session(Settings(scheduler="sync", progress=events.append)) as session:
+        found = session.compute(rows, label="doubling")
+    assert np.array_equal(found, x * 2)
+    assert [event.done for event in events if event.done] == [20, 35]
+    assert {event.label for event in events} == {"doubling"}
