@@ -5,7 +5,7 @@ import numbers
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bigkd.backends import compute_dtype
+from bigkd.backends import compute_dtype, device, namespace
 from bigkd.errors import InputError, ShapeError
 from bigkd.protocols import Array
 
@@ -67,3 +67,10 @@ def centre_of(xp: Any, x: Array, dtype: Any) -> Array:
     """
     mean = xp.sum(x, axis=0, dtype=xp.float64) / x.shape[0]
     return xp.astype(xp.where(xp.isfinite(mean), mean, xp.zeros_like(mean)), dtype)
+
+
+def without_subnormals(values: Array) -> Array:
+    """Kernel values, none negative, with 0 for those so small that products with them are slow."""
+    xp = namespace(values)
+    least = float(xp.finfo(values.dtype).smallest_normal) * 1e6
+    return xp.where(values < least, xp.zeros((), dtype=values.dtype, device=device(values)), values)

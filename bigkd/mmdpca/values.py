@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from bigkd.backends import device, namespace
+from bigkd.backends import namespace
 from bigkd.kernels import Kernel, Polynomial
+from bigkd.kernels._rows import without_subnormals
 from bigkd.protocols import Array
 
 
@@ -15,8 +16,7 @@ def values(kernel: Kernel, dot: Array, squared: Array) -> Array:
     if isinstance(kernel, Polynomial):
         return kernel.of_products(dot)
     radial: Any = kernel
-    found = radial.of_squared(namespace(squared).clip(squared, min=0.0))
-    return flushed(found)
+    return without_subnormals(radial.of_squared(namespace(squared).clip(squared, min=0.0)))
 
 
 def values_between(kernel: Kernel, dot: Array, one: Array, other: Array) -> Array:
@@ -27,13 +27,6 @@ def values_between(kernel: Kernel, dot: Array, one: Array, other: Array) -> Arra
     dot += one[:, None]
     dot += other[None, :]
     return values(kernel, dot, dot)
-
-
-def flushed(found: Array) -> Array:
-    """Values, with 0 for those so small that products with them are slow."""
-    xp = namespace(found)
-    least = float(xp.finfo(found.dtype).smallest_normal) * 1e6
-    return xp.where(found < least, xp.zeros((), dtype=found.dtype, device=device(found)), found)
 
 
 def squared_lengths(x: Array) -> Array:

@@ -1,11 +1,11 @@
 """Second moments of rows weighted by a kernel between them."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from bigkd.backends import compute_dtype, device, namespace
 from bigkd.kernels import Kernel, RadialKernel
-from bigkd.kernels._rows import tiles
+from bigkd.kernels._rows import tiles, without_subnormals
 from bigkd.protocols import Array, Footprint, Rows
 from bigkd.summaries.embeddings import mass_of
 
@@ -55,7 +55,9 @@ class PairMoment:
         for part in tiles(one.shape[0], _TILE_ROWS):
             sums = xp.zeros_like(one[part, :])
             for across in tiles(other.shape[0], _TILE_ROWS):
-                values = without_subnormals(self.kernel, one[part, :], other[across, :])
+                values = self.kernel(one[part, :], other[across, :])
+                if isinstance(self.kernel, RadialKernel):
+                    values = without_subnormals(values)
                 sums += values @ weighted_other[across, :]
             product = weighted_one[part, :].T @ sums
             outer += product
@@ -90,13 +92,3 @@ def _weighted(values: Array, rows: Rows) -> Array:
     if rows.weights is None:
         return values
     return values * namespace(values).astype(rows.weights, values.dtype)[:, None]
-
-
-def without_subnormals(kernel: Kernel, x: Array, y: Array) -> Any:
-    """Kernel values, with 0 for those so small that products with them are slow."""
-    values = kernel(x, y)
-    if not isinstance(kernel, RadialKernel):
-        return values
-    xp = namespace(values)
-    least = float(xp.finfo(values.dtype).smallest_normal) * 1e6
-    return xp.where(values < least, xp.zeros((), dtype=values.dtype), values)
