@@ -14,6 +14,7 @@ from bigkd.io import Source
 from bigkd.kernels import Kernel
 from bigkd.kernels._rows import positive_integer
 from bigkd.linalg import Matrix
+from bigkd.mmdpca.found import not_negative
 from bigkd.mmdpca.kernels import stored_kernel, tempered
 from bigkd.mmdpca.long_rows import LongRows, combined, gram_of
 from bigkd.mmdpca.many import Many
@@ -110,7 +111,7 @@ def mmd_to_projection(
         raise EmptyInputError(
             f"{source.name}: no row is finite in all features that the fit knows; nothing is left."
         )
-    mmd2 = max(0.0, float(means[MMD2]))
+    mmd2 = not_negative(means[MMD2])
     values = {
         "mmd2": mmd2,
         "mmd2_standard_error": float(errors[MMD2]),

@@ -165,7 +165,6 @@ def fit(
     own = feature_weights(weights, opened.features)
     source = opened.source
     _require_fewer(question.k, source.n_rows, source.width)
-    question.tempered(source.width)
     chosen_method = choose_method(question, source.n_rows, source.width)
     with open_session(settings) as session, threadpoolctl.threadpool_limits(limits=1):
         how: dict[str, Any] = {"weights": own, "nonfinite": settings.nonfinite}
