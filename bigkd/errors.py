@@ -15,16 +15,57 @@
     └── MissingDependencyError (ImportError) an extra is not installed
 
 Each says what was expected, what came, and what to do next. `exit_code` is what the command line
-returns for it: 2 usage, 4 data, 5 cluster (run again with ``--resume``), 75 locked.
+returns for it: 2 usage, 4 data, 5 cluster (run again with ``--resume``), 75 locked. None shows what
+the environment holds under the name of a secret, no matter whose message it quotes.
 """
 
-from typing import ClassVar
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+_SECRET = re.compile("SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIAL|KEY", re.IGNORECASE)
+_LEAST_SECRET = 8
+_IN_URLS = (
+    (re.compile(r"://[^\s'\"<>]*@"), "://***@"),
+    (re.compile(r"(://[^\s'\"<>?#]*)[?#][^\s'\"<>]+"), r"\1?***"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """`text` with ``***`` in place of secrets, for messages that others worded.
+
+    Those are what environment variables hold whose name speaks of a secret, a token, a password or
+    a key, from 8 characters on, unless it is the path of a file; and user names and queries of
+    URLs.
+    """
+    for value in sorted(set(_secrets()), key=len, reverse=True):
+        text = text.replace(value, "***")
+    for pattern, instead in _IN_URLS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _secrets() -> Iterator[str]:
+    for name, value in os.environ.items():
+        if _SECRET.search(name) and len(value) >= _LEAST_SECRET and not _is_path(value):
+            yield value
+            yield quote(value, safe="")
+
+
+def _is_path(value: str) -> bool:
+    folder = os.path.dirname(value)
+    return os.path.isabs(value) and folder != "/" and os.path.isdir(folder)
 
 
 class BigkdError(Exception):
     """Base of every error that bigkd raises on purpose."""
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(without_secrets(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InputError(BigkdError, ValueError):

@@ -3,10 +3,12 @@
 from bigkd.engine.inputs import NonFinite, collect_rows
 from bigkd.engine.map import map_rows
 from bigkd.engine.memory import Plan
+from bigkd.engine.opening import open_session
 from bigkd.engine.options import Options, ReadOptions, open_source, settings_of
 from bigkd.engine.progress import Event, Reporting
+from bigkd.engine.rehearsal import Rehearsal, RehearsalEnded, Rehearsed
 from bigkd.engine.schedulers import Scheduler
-from bigkd.engine.session import Session, Settings, open_session
+from bigkd.engine.session import Session, Settings
 from bigkd.engine.tasks import Reduced, Tally, limit_blas
 
 __all__ = [
@@ -16,6 +18,9 @@ __all__ = [
     "Plan",
     "ReadOptions",
     "Reduced",
+    "Rehearsal",
+    "RehearsalEnded",
+    "Rehearsed",
     "Reporting",
     "Scheduler",
     "Session",

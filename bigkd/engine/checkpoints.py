@@ -1,15 +1,23 @@
-"""Finished segments on disk: kept by workers, found again by the next call."""
+"""Finished segments on disk: kept by workers, found again by later calls.
 
+A segment's state is named after what it is made from: the spec, and the identity of each of its
+blocks. A later call with the same data finds all of them. Where a collection grew it finds those of
+the rows that were there before; where a block changed, all but the segment of that block.
+"""
+
+import hashlib
 import logging
 import os
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bigkd.backends import namespace
 from bigkd.engine.tasks import Job, Reduced, Tally, Telling
 from bigkd.errors import StoreError
-from bigkd.io import load_dataset, load_state, save_state
+from bigkd.io import load_dataset, load_state, save_state, stored_names
+from bigkd.io.tiled import whole_path
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +27,50 @@ class Checkpoint(NamedTuple):
 
     path: str
     token: str
+
+
+class Found(NamedTuple):
+    """What is kept of one segment."""
+
+    checkpoint: Checkpoint
+    n_parts: int
+    """Blocks, or squares of pairs, from its first on that the state is of."""
+
+
+class Kept:
+    """The states of one spec in a folder of checkpoints."""
+
+    def __init__(self, folder: str | Path, token: str) -> None:
+        require_folder(str(folder))
+        self._root, self._token = f"{whole_path(folder)}/{token}", token
+        self._names = stored_names(self._root)
+
+    def place(self, label: str, content: Sequence[str]) -> Checkpoint:
+        """Where the state of `content` is kept, or will be."""
+        return self._checkpoint(label, _keys(content)[-1])
+
+    def find(self, label: str, content: Sequence[str], *, partly: bool) -> Found | None:
+        """The state of `content`; or, if `partly`, of as much of its beginning as there is."""
+        if not any(name.startswith(f"{label}-") for name in self._names):
+            return None
+        keys = _keys(content)
+        for n_parts in range(len(keys), 0 if partly else len(keys) - 1, -1):
+            checkpoint = self._checkpoint(label, keys[n_parts - 1])
+            if os.path.basename(checkpoint.path) in self._names and is_finished(checkpoint):
+                return Found(checkpoint, n_parts)
+        return None
+
+    def _checkpoint(self, label: str, key: str) -> Checkpoint:
+        return Checkpoint(f"{self._root}/{label}-{key}.zarr", f"{self._token}/{label}/{key}")
+
+
+def _keys(content: Sequence[str]) -> list[str]:
+    """Name of the beginning of `content`, for each length of it."""
+    hashed, keys = hashlib.sha256(), []
+    for part in content:
+        hashed.update(f"{part}\n".encode())
+        keys.append(hashed.hexdigest()[:20])
+    return keys
 
 
 def require_folder(folder: str) -> None:

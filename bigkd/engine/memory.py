@@ -78,12 +78,16 @@ def plan_pass(
     exact: bool,
     nonfinite: Policy,
     distributed: bool = False,
+    kept: bool = False,
 ) -> Plan:
-    """Predict a pass over `source` whose updates cost `cost`; on a cluster, or in this process."""
+    """Predict a pass over `source` whose updates cost `cost`; on a cluster, or in this process.
+
+    `kept` tells that it may go on from states of earlier calls.
+    """
     rows = [source.bounds[stripe.last] - source.bounds[stripe.first] for stripe in stripes]
     more = EXCHANGED_STATES if distributed and len(stripes) > 1 else 0
     updating, merging = (
-        held + more if held else 0 for held in held_states(len(stripes), exact=exact)
+        held + more if held else 0 for held in held_states(len(stripes), exact=exact, kept=kept)
     )
     reading = reading_bytes(source, max(rows), nonfinite) + cost.scratch + updating * cost.state
     return Plan(

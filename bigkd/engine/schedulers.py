@@ -17,17 +17,25 @@ from distributed.client import ClosedClientError
 from distributed.comm.core import CommClosedError
 from distributed.system import MEMORY_LIMIT
 
-from bigkd.config import CONNECT_SECONDS, STALL_SECONDS
+from bigkd.config import STALL_SECONDS
 from bigkd.engine.alignment import aligned
+from bigkd.engine.connections import connected, start_local
 from bigkd.engine.progress import Watch
+from bigkd.engine.rehearsal import Rehearsal
 from bigkd.errors import ClusterError, InputError
+from bigkd.io.urls import plain_location
 
-Scheduler: TypeAlias = str | Client | None
+Scheduler: TypeAlias = str | Client | Rehearsal | None
 
 RESUME = "Run it again with the same checkpoint to go on from what is finished."
 RETRIES = 3  # of a task that raised, for reads that fail once in a while
 
 LOST = (KilledWorker, CancelledError, ClosedClientError, CommClosedError, ConnectionError)
+
+
+def usable_bytes(memory_limit: int, *, threads: int) -> int:
+    """Bytes for one task of a worker with that limit; Dask pauses workers at 80 % of it."""
+    return int(0.8 * (memory_limit // threads))
 
 
 class Runner(Protocol):
@@ -119,16 +127,15 @@ class ClusterRunner:
                 self._client.unsubscribe_topic(topic)
 
     def available(self) -> int:
-        """Memory of the smallest worker, shared among its threads; Dask pauses it at 80 %."""
+        """Memory of the smallest worker, shared among its threads."""
         with _cluster_faults():
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [
-            worker["memory_limit"] // worker["nthreads"]
+        usable = [
+            usable_bytes(worker["memory_limit"], threads=worker["nthreads"])
             for worker in workers
             if worker["memory_limit"]
         ]
-        free = int(psutil.virtual_memory().available)
-        return int(0.8 * min(limits)) if limits else free
+        return min(usable, default=int(psutil.virtual_memory().available))
 
     def _wait(self, future: Any, watch: Watch) -> None:
         """Return when `future` is done, however it ended."""
@@ -190,40 +197,16 @@ def open_runner(scheduler: Scheduler, *, stall_seconds: float = STALL_SECONDS) -
     elif scheduler == "threads":
         yield LocalRunner(CPU_COUNT)
     elif scheduler == "local":
-        with _start() as cluster, Client(cluster, set_as_default=False) as client:
+        with start_local() as cluster, Client(cluster, set_as_default=False) as client:
             yield ClusterRunner(client, stall_seconds)
     elif isinstance(scheduler, str) and "://" in scheduler:
-        with _connect(scheduler) as client:
+        with connected(plain_location(scheduler, name="scheduler")) as client:
             yield ClusterRunner(client, stall_seconds)
     else:
         raise InputError(
             f"scheduler must be 'sync', 'threads', 'local', an address such as tcp://host:8786, or "
             f"a distributed.Client; got {scheduler!r}."
         )
-
-
-def _start() -> LocalCluster:
-    try:
-        return LocalCluster(
-            processes=True,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",  # None means port 8787, and a warning if it is taken
-            scheduler_kwargs={"dashboard": False},
-        )
-    except (RuntimeError, OSError) as error:
-        raise ClusterError(
-            f"scheduler='local' could not start worker processes: {error}. In a script, call it "
-            f"under `if __name__ == '__main__':`, because each worker imports the script."
-        ) from error
-
-
-def _connect(address: str) -> Client:
-    try:
-        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except OSError as error:
-        raise ClusterError(f"no Dask scheduler answers at {address}: {error}.") from error
-    except ValueError as error:
-        raise InputError(f"scheduler={address!r} is not an address: {error}.") from error
 
 
 def _current_client() -> Client | None:

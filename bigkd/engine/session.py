@@ -1,6 +1,5 @@
 """One call of a public function: its scheduler, progress, checkpoints and memory."""
 
-import functools
 import logging
 import tempfile
 from collections.abc import Iterator
@@ -11,22 +10,22 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.delayed import delayed
 from dask.utils import parse_bytes
 
 from bigkd import __version__
 from bigkd.config import COMPUTED_BLOCKS, STALL_SECONDS
-from bigkd.engine.checkpoints import Checkpoint, is_finished, keep, require_folder, restore
+from bigkd.engine.checkpoints import require_folder
+from bigkd.engine.graph import Graph, GraphBuilder
 from bigkd.engine.inputs import Policy
 from bigkd.engine.memory import Plan, plan_pairs, plan_pass
 from bigkd.engine.pairs import cut_pairs
 from bigkd.engine.progress import Reporter, Reporting, Watch, reporter
 from bigkd.engine.schedulers import Runner, Scheduler, open_runner
-from bigkd.engine.stripes import cut_segments, cut_stripes
-from bigkd.engine.tasks import Job, Reduced, merge, merge_all
+from bigkd.engine.stripes import cut_stripes
+from bigkd.engine.tasks import Job, Reduced
 from bigkd.engine.tiles import Tiling, check_graph, fill_graph, pair_tiling, row_tiling
 from bigkd.engine.tokens import spec_token
-from bigkd.engine.work import Run, Work, pairs_work, rows_work
+from bigkd.engine.work import PairsWork, RowsWork, Run, Work
 from bigkd.errors import EmptyInputError, InputError
 from bigkd.io import Source, TiledArray, remove_store
 from bigkd.io.tiled import At, scratch_path, whole_path
@@ -111,7 +110,8 @@ class Session:
         MemoryPlanError
             Before anything runs, if a task does not fit into a worker thread.
         DataError
-            If a row is not finite and that is not allowed.
+            If a row is not finite and that is not allowed; or, where states are kept, rows were
+            changed while they were read.
         EmptyInputError
             If every row was dropped.
         """
@@ -126,12 +126,16 @@ class Session:
             exact=summary.exact,
             nonfinite=policy,
             distributed=self.runner.distributed,
+            kept=self.settings.checkpoint is not None,
         )
         self._admit(plan)
         run = Run(self.runner.distributed)
         job = Job(summary, source, policy, first_row, run.topic)
-        root, rows = self._graph(rows_work(job, stripes), run)
-        reduced = self._compute(root, rows, run, label=label)
+        work = RowsWork(job=job, cuts=stripes)
+        graph = self._graph(work, run)
+        reduced = self._compute(graph, run, label=label)
+        if self.settings.checkpoint is not None:
+            work.require_unchanged()
         _require_rows(reduced, source)
         return reduced
 
@@ -154,8 +158,8 @@ class Session:
         self._admit(plan_pairs(label, left, other, squares, cost))
         run, policy = Run(self.runner.distributed), self.settings.nonfinite
         jobs = [Job(summary, source, policy, 0, run.topic) for source in (left, other)]
-        root, rows = self._graph(pairs_work(jobs, squares), run)
-        reduced = self._compute(root, rows, run, label=label, unit="pairs")
+        graph = self._graph(PairsWork(jobs=jobs, cuts=squares), run)
+        reduced = self._compute(graph, run, label=label, unit="pairs")
         _require_rows(reduced, left if right is None else right)
         return reduced
 
@@ -306,12 +310,10 @@ class Session:
             logger.warning("%d tiles of %s are damaged and are made again", number, path)
         return whole
 
-    def _compute(
-        self, root: Any, rows: dict[str, int], run: Run, *, label: str, unit: str = "rows"
-    ) -> Reduced:
-        with Watch(self.show, label, sum(rows.values()), unit) as watch:
+    def _compute(self, graph: Graph, run: Run, *, label: str, unit: str = "rows") -> Reduced:
+        with Watch(self.show, label, sum(graph.sizes.values()), unit) as watch:
             reduced: Reduced = self.runner.compute(
-                root, watch=watch, topic=run.topic or run.name, rows=rows
+                graph.root, watch=watch, topic=run.topic or run.name, rows=graph.sizes
             )
         return reduced
 
@@ -322,49 +324,8 @@ class Session:
         logger.debug("%s", plan)
         self.plans.append(plan)
 
-    def _graph(self, work: Work, run: Run) -> tuple[Any, dict[str, int]]:
-        """The delayed root of a pass, and how many rows each of its reading tasks stands for."""
-        token = self._token(work)
-        if self.settings.checkpoint is not None:
-            require_folder(str(self.settings.checkpoint))
-        node = work.nodes[0]
-        join = functools.partial(delayed(merge), node)
-        rows: dict[str, int] = {}
-        segments = []
-        for number, segment in enumerate(cut_segments(len(work.sizes))):
-            checkpoint = self._checkpoint(token, number)
-            if checkpoint is not None and is_finished(checkpoint):
-                size = sum(work.sizes[at] for at in segment)
-                key = f"restore-{run.name}-{number}"
-                rows[key] = size
-                segments.append(delayed(restore)(node, checkpoint, size, dask_key_name=key))
-                continue
-            parts: list[Any] = []
-            for at in segment:
-                # Dask holds back tasks without inputs until a worker is free, by the name of their
-                # group; those that go on from another are their workers' first choice.
-                before = parts.pop() if work.chained and parts else None
-                key = f"{'first' if before is None else 'next'}-{run.name}-{at}"
-                rows[key] = work.sizes[at]
-                parts.append(work.start(at, before, key))
-            root = merge_all(parts, join, exact=work.exact)
-            segments.append(root if checkpoint is None else delayed(keep)(root, checkpoint))
-        return merge_all(segments, join, exact=work.exact), rows
-
-    def _token(self, work: Work) -> str:
-        """Name of the pass's answer: equal for equal data, spec, policy, cuts and version."""
-        if self.settings.checkpoint is None:
-            return ""
-        known = [
-            (job.source.identity(), job.summary, job.nonfinite, job.first_row) for job in work.jobs
-        ]
-        return spec_token(__version__, *known, tuple(work.cuts))
-
-    def _checkpoint(self, token: str, number: int) -> Checkpoint | None:
-        if self.settings.checkpoint is None:
-            return None
-        root = whole_path(self.settings.checkpoint)
-        return Checkpoint(f"{root}/{token}/{number:05d}.zarr", f"{token}/{number}")
+    def _graph(self, work: Work, run: Run) -> Graph:
+        return GraphBuilder(work, run, self.settings.checkpoint).build()
 
 
 def _require_rows(reduced: Reduced, source: Source) -> None:

@@ -1,11 +1,23 @@
-"""How a pass is cut: pure arithmetic that sees the data and the spec, never the cluster."""
+"""How a pass is cut: pure arithmetic that sees the data and the spec, never the cluster.
+
+All cuts are made from the left and see only what lies before them, so that those of a collection
+stay where they were when it grows: the states of its segments can be used again.
+"""
 
 import bisect
-from itertools import pairwise
 from typing import NamedTuple
 
 from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
 from bigkd.io import DaskSource, Source
+
+LONGEST_SEGMENT = 8
+"""Stripes of the segments of long passes; segments are what workers do side by side."""
+
+SINGLE_SEGMENTS = 64
+"""Segments that are chapters by themselves."""
+
+CHAPTER_SEGMENTS = 32
+"""Segments of each chapter after these."""
 
 
 class Stripe(NamedTuple):
@@ -21,46 +33,65 @@ class Stripe(NamedTuple):
 
 
 def cut_stripes(source: Source, *, row_cost: int) -> list[Stripe]:
-    """Stripes of about `STRIPE_WORK` each, in order, together every block once."""
+    """Stripes of at most about `STRIPE_WORK` each, in order, together every block once.
+
+    Each run of `MAX_STRIPES` has stripes twice as long as those before, so that graphs stay small.
+    """
     rows = STRIPE_WORK // max(1, row_cost + source.row_bytes)
     most_bytes = HELD_BYTES if isinstance(source, DaskSource) else STRIPE_BYTES
     rows = max(1, min(rows, most_bytes // max(1, source.row_bytes)))
-    count = min(source.n_blocks, MAX_STRIPES, -(-source.n_rows // rows))
-    if count == source.n_blocks:  # blocks are long enough, each by itself, however unequal
-        return [Stripe(at, at + 1) for at in range(count)]
-    cuts = [_nearest(source.bounds, source.n_rows * at / count) for at in range(count + 1)]
-    return [Stripe(first, last) for first, last in pairwise(cuts) if first < last]
+    stripes: list[Stripe] = []
+    first = 0
+    while first < source.n_blocks:
+        end = source.bounds[first] + (rows << len(stripes) // MAX_STRIPES)
+        last = max(first + 1, bisect.bisect_right(source.bounds, end) - 1)
+        stripes.append(Stripe(first, last))
+        first = last
+    return stripes
 
 
 def cut_segments(n_stripes: int) -> list[range]:
-    """Runs of stripes that share a checkpoint, up to four times as many as each has stripes.
+    """Runs of stripes that share a checkpoint: of 1, then 2, 4 and at last 8 stripes.
 
     Of exact summaries the stripes of a segment follow one another, so that there are at most as
     many tasks at once as segments. Of others segments are whole subtrees of the pairwise tree: that
-    is why their length is a power of two.
+    is why they begin at multiples of their length, which is a power of two.
     """
-    size = 1
-    while n_stripes > 4 * size**2:
-        size *= 2
-    return [range(start, min(start + size, n_stripes)) for start in range(0, n_stripes, size)]
+    segments, start = [], 0
+    while start < n_stripes:
+        size = min(LONGEST_SEGMENT, 1 << (max(start, 1).bit_length() - 1) // 2)
+        segments.append(range(start, min(start + size, n_stripes)))
+        start += size
+    return segments
 
 
-def held_states(n_stripes: int, *, exact: bool) -> tuple[int, int]:
+def cut_chapters(n_segments: int) -> list[range]:
+    """Runs of segments that are folded by themselves, so that the last fold is short.
+
+    The states of thousands of segments, added one after the other, would take longer than a large
+    cluster needs to make them.
+    """
+    starts = [*range(SINGLE_SEGMENTS), *range(SINGLE_SEGMENTS, n_segments, CHAPTER_SEGMENTS)]
+    ends = [*starts[1:], max(n_segments, SINGLE_SEGMENTS)]
+    return [
+        range(start, min(end, n_segments))
+        for start, end in zip(starts, ends, strict=True)
+        if start < n_segments
+    ]
+
+
+def held_states(n_stripes: int, *, exact: bool, kept: bool = False) -> tuple[int, int]:
     """States that exist at once, during an update and a merge, where one thread does everything.
 
-    Of an exact summary they are, however many stripes there are: the segments so far, the stripe
-    before, and the task's own. A pairwise tree holds one for each of its levels.
+    Of an exact summary they are, however many stripes there are: the chapters so far, the chapter,
+    the stripe before, and the task's own. Where states are `kept`, the stripe before may be one of
+    an earlier call. A pairwise tree holds one for each of its levels.
     """
     if n_stripes == 1:
-        return 1, 0
-    if exact:
-        return (2 if n_stripes == len(cut_segments(n_stripes)) else 3), 3
-    return n_stripes.bit_length(), n_stripes.bit_length() + 1
-
-
-def _nearest(bounds: tuple[int, ...], row: float) -> int:
-    """Block whose first row is nearest to `row`."""
-    after = bisect.bisect_left(bounds, row)
-    if after > 0 and row - bounds[after - 1] <= bounds[after] - row:
-        return after - 1
-    return after
+        return (2 if kept and exact else 1), 0
+    if not exact:
+        return n_stripes.bit_length(), n_stripes.bit_length() + 1
+    n_segments = len(cut_segments(n_stripes))
+    more = int(n_segments > SINGLE_SEGMENTS + 1)
+    chained = kept or n_stripes > n_segments
+    return 2 + int(chained) + more, 3 + more

@@ -1,9 +1,8 @@
 """What runs on workers: module-level functions of plain arguments."""
 
-import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -18,6 +17,10 @@ from bigkd.io import Source
 from bigkd.protocols import Array
 
 REPORT_SECONDS = 0.1
+"""After which a task reports what it has done; then it waits twice as long every time."""
+
+LONGEST_REPORT_SECONDS = 2.0
+"""And at last this long: a report costs the scheduler of all workers about 0.1 ms."""
 
 
 class Tally(NamedTuple):
@@ -114,32 +117,18 @@ def merge(job: Job, left: Reduced, right: Reduced) -> Reduced:
     return Reduced(job.summary.merge(left.state, right.state), tally)
 
 
-def merge_all(parts: Sequence[Any], join: Callable[[Any, Any], Any], *, exact: bool) -> Any:
-    """Join neighbours into one, in a shape that depends on the number of parts only.
-
-    Exact summaries are folded from left to right, so that one state waits, however many parts
-    there are. Others, whose error grows with every merge, are joined in a pairwise tree.
-    """
-    if exact:
-        return functools.reduce(join, parts)
-    level = list(parts)
-    while len(level) > 1:
-        pairs = [join(level[at], level[at + 1]) for at in range(0, len(level) - 1, 2)]
-        level = pairs + level[len(pairs) * 2 :]
-    return level[0]
-
-
 class Telling:
-    """Tells the client how many rows are done, a few times a second at most."""
+    """Tells the client how many rows are done: soon, and then less and less often."""
 
     def __init__(self, topic: str | None) -> None:
-        self._topic = topic
+        self._topic, self._pause = topic, REPORT_SECONDS
         self._rows, self._last = 0, time.monotonic()
 
     def add(self, rows: int) -> None:
         """`rows` more rows are done."""
         self._rows += rows
-        if time.monotonic() - self._last >= REPORT_SECONDS:
+        if time.monotonic() - self._last >= self._pause:
+            self._pause = min(2 * self._pause, LONGEST_REPORT_SECONDS)
             self.send()
 
     def send(self) -> None:

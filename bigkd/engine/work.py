@@ -1,16 +1,25 @@
 """A pass cut into tasks: of stripes of rows, or of squares of pairs."""
 
+import logging
 import uuid
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dask.delayed import delayed
 
+from bigkd import __version__
 from bigkd.engine.inputs import raw_blocks, without_graph
 from bigkd.engine.pairs import Square, run_pairs
 from bigkd.engine.stripes import Stripe
 from bigkd.engine.tasks import Job, run_stripe
+from bigkd.engine.tokens import spec_token
+from bigkd.errors import DataError
+from bigkd.io import Source
+
+logger = logging.getLogger(__name__)
 
 
 class Run:
@@ -21,77 +30,198 @@ class Run:
         self.topic = f"bigkd-{self.name}" if distributed else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """A pass, cut into tasks that each read some rows, or some pairs of them.
-
-    Attributes
-    ----------
-    jobs, nodes
-        What every task needs to know, as it is and as nodes of the graph.
-    cuts
-        What each task does.
-    sizes
-        Rows, or pairs of rows, of each task.
-    start
-        The delayed task of a number, after the one `before` it, under a key.
-    chained
-        Whether the tasks of a segment follow one another.
-    """
-
-    jobs: list[Job]
-    nodes: list[Any]
-    cuts: list[Any]
-    sizes: list[int]
-    start: Callable[[int, Any, str], Any]
-    chained: bool
-
-    @property
-    def exact(self) -> bool:
-        """Whether states are folded from left to right."""
-        return bool(self.jobs[0].summary.exact)
-
-
 def node_of(job: Job) -> Any:
     """What every task of a pass needs to know, as one node of the graph."""
     return delayed(job._replace(source=without_graph(job.source)), traverse=False)
 
 
-def rows_work(job: Job, stripes: list[Stripe]) -> Work:
-    """A pass over rows."""
-    node, raw, bounds = node_of(job), raw_blocks(job.source), job.source.bounds
+class Work(ABC):
+    """A pass, cut into tasks that each read some rows, or some pairs of them."""
 
-    def start(at: int, before: Any, key: str) -> Any:
-        own = _of(stripes[at], raw)
-        return delayed(run_stripe)(node, stripes[at], own, before, dask_key_name=key)
+    cuts: Sequence[Any]
+    """What each task does."""
 
-    return Work(
-        jobs=[job],
-        nodes=[node],
-        cuts=list(stripes),
-        sizes=[bounds[stripe.last] - bounds[stripe.first] for stripe in stripes],
-        start=start,
-        chained=job.summary.exact,
-    )
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether states are folded from left to right."""
+
+    @property
+    @abstractmethod
+    def chained(self) -> bool:
+        """Whether the tasks of a segment follow one another."""
+
+    @property
+    @abstractmethod
+    def node(self) -> Any:
+        """What merges need to know, as a node of the graph."""
+
+    @property
+    @abstractmethod
+    def token(self) -> str:
+        """Name of the spec: equal for equal summaries, policies and versions."""
+
+    @abstractmethod
+    def size(self, cut: Any) -> int:
+        """Rows, or pairs of rows, of a task."""
+
+    @abstractmethod
+    def start(self, cut: Any, before: Any, key: str) -> Any:
+        """The delayed task of a cut, after the one `before` it, under a key."""
+
+    @abstractmethod
+    def content(self, segment: range) -> list[str]:
+        """Names of what the parts of a segment are made from."""
+
+    @abstractmethod
+    def cuts_of(self, segment: range, first: int, last: int) -> list[Any]:
+        """Cuts of the parts ``first:last`` of a segment."""
 
 
-def pairs_work(jobs: list[Job], squares: list[Square]) -> Work:
-    """A pass over pairs of rows of two collections, or of one."""
-    nodes, raws = [node_of(job) for job in jobs], [raw_blocks(job.source) for job in jobs]
+@dataclass(frozen=True, kw_only=True)
+class RowsWork(Work):
+    """A pass over rows; the parts of segments are blocks."""
 
-    def start(at: int, before: Any, key: str) -> Any:
-        square = squares[at]
-        own = [_of(blocks, raw) for blocks, raw in zip(square[:2], raws, strict=True)]
-        return delayed(run_pairs)(*nodes, square, *own, dask_key_name=key)
+    job: Job
+    cuts: Sequence[Stripe]
 
-    return Work(
-        jobs=jobs,
-        nodes=nodes,
-        cuts=list(squares),
-        sizes=[square.n_pairs(*(job.source for job in jobs)) for square in squares],
-        start=start,
-        chained=False,
-    )
+    @property
+    def exact(self) -> bool:
+        """As the summary is."""
+        return bool(self.job.summary.exact)
+
+    @property
+    def chained(self) -> bool:
+        """As the summary is: sums can be gone on from."""
+        return self.exact
+
+    @cached_property
+    def node(self) -> Any:
+        """What every task needs to know."""
+        return node_of(self.job)
+
+    @cached_property
+    def token(self) -> str:
+        """Name of the spec."""
+        job = self.job
+        return spec_token(__version__, job.summary, job.nonfinite, job.first_row)
+
+    @cached_property
+    def _raw(self) -> list[Any] | None:
+        return raw_blocks(self.job.source)
+
+    @cached_property
+    def _identities(self) -> list[str]:
+        return self.job.source.block_identities()
+
+    def require_unchanged(self) -> None:
+        """Look whether what was read is still what it was when its states were named."""
+        require_unchanged(self.job.source, self._identities)
+
+    def size(self, cut: Stripe) -> int:
+        """Rows of a stripe."""
+        bounds = self.job.source.bounds
+        return bounds[cut.last] - bounds[cut.first]
+
+    def start(self, cut: Stripe, before: Any, key: str) -> Any:
+        """A stripe, read into a copy of the state `before` it."""
+        own = _of(cut, self._raw)
+        return delayed(run_stripe)(self.node, cut, own, before, dask_key_name=key)
+
+    def content(self, segment: range) -> list[str]:
+        """Names of the blocks."""
+        return self._identities[self.cuts[segment[0]].first : self.cuts[segment[-1]].last]
+
+    def cuts_of(self, segment: range, first: int, last: int) -> list[Stripe]:
+        """Stripes of the blocks ``first:last`` of the segment."""
+        begin = self.cuts[segment[0]].first
+        low, high = begin + first, begin + last
+        stripes = [self.cuts[at] for at in segment]
+        cut = [Stripe(max(low, one.first), min(high, one.last)) for one in stripes]
+        return [stripe for stripe in cut if stripe.first < stripe.last]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsWork(Work):
+    """A pass over pairs of rows of two collections, or of one; the parts of segments are cuts."""
+
+    jobs: Sequence[Job]
+    cuts: Sequence[Square]
+
+    @property
+    def chained(self) -> bool:
+        """No: a square begins anew."""
+        return False
+
+    @property
+    def exact(self) -> bool:
+        """As the summary is."""
+        return bool(self.jobs[0].summary.exact)
+
+    @property
+    def node(self) -> Any:
+        """What merges need to know."""
+        return self._nodes[0]
+
+    @cached_property
+    def _nodes(self) -> list[Any]:
+        return [node_of(job) for job in self.jobs]
+
+    @cached_property
+    def token(self) -> str:
+        """Name of the whole: each square sees rows of everywhere."""
+        known = [(job.source.identity(), job.summary, job.nonfinite) for job in self.jobs]
+        return spec_token(__version__, *known, tuple(self.cuts))
+
+    @cached_property
+    def _raws(self) -> list[list[Any] | None]:
+        return [raw_blocks(job.source) for job in self.jobs]
+
+    def size(self, cut: Square) -> int:
+        """Pairs of a square."""
+        return cut.n_pairs(*(job.source for job in self.jobs))
+
+    def start(self, cut: Square, before: Any, key: str) -> Any:
+        """A square; nothing is before it."""
+        del before
+        own = [_of(blocks, raw) for blocks, raw in zip(cut[:2], self._raws, strict=True)]
+        return delayed(run_pairs)(*self._nodes, cut, *own, dask_key_name=key)
+
+    def content(self, segment: range) -> list[str]:
+        """Numbers of the squares, which the token tells all of."""
+        return [str(at) for at in segment]
+
+    def cuts_of(self, segment: range, first: int, last: int) -> list[Square]:
+        """The squares ``first:last`` of the segment."""
+        return [self.cuts[at] for at in segment[first:last]]
+
+
+def require_unchanged(source: Source, known: Sequence[str]) -> None:
+    """Look whether the blocks of `source` still have the identities that were `known`.
+
+    The last block of a store that grows may be written to; the next pass reads it again.
+
+    Raises
+    ------
+    DataError
+        If another block was changed.
+    """
+    if not source.may_change:
+        return
+    now = source.block_identities()
+    changed = [at for at, before in enumerate(known) if before != now[at]]
+    if changed and changed != [source.n_blocks - 1]:
+        first = source.first_index(changed[0])
+        raise DataError(
+            f"{source.name}: {len(changed)} of its {source.n_blocks} blocks were changed while "
+            f"they were read, the first from row {first} on. Run it again; to be sure, when "
+            f"nobody writes there."
+        )
+    if changed:
+        logger.warning(
+            "%s: its last rows were written to while they were read; the next run reads them "
+            "again", source.name,
+        )  # fmt: skip
 
 
 def _of(run: Stripe, raw: list[Any] | None) -> list[Any] | None:

@@ -1,6 +1,14 @@
 """The only place that opens stores: rows to read, states and Datasets to keep."""
 
-from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset, store_kind
+from bigkd.io.datasets import (
+    is_store,
+    load_dataset,
+    remove_store,
+    save_dataset,
+    store_kind,
+    stored_names,
+)
+from bigkd.io.history import append_run, load_history
 from bigkd.io.image_folder import read_images
 from bigkd.io.labelled import load_array, open_labelled
 from bigkd.io.rows import open_rows
@@ -14,10 +22,12 @@ __all__ = [
     "DaskSource",
     "Source",
     "TiledArray",
+    "append_run",
     "arrays_to_state",
     "is_store",
     "load_array",
     "load_dataset",
+    "load_history",
     "load_state",
     "open_labelled",
     "open_rows",
@@ -30,4 +40,5 @@ __all__ = [
     "save_state",
     "state_to_arrays",
     "store_kind",
+    "stored_names",
 ]

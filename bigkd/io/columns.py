@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -189,6 +189,7 @@ def _box(features: tuple[int, ...], axis: int, start: int, stop: int) -> Box:
 class ArrayColumns(ColumnSource):
     """Columns of an array in memory: views, where all its rows are looked at."""
 
+    may_change: ClassVar[bool] = False
     cut: Cut
     array: Array = field(repr=False)
 

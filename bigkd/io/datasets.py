@@ -22,6 +22,7 @@ from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore
 
 from bigkd.errors import InputError, StoreError
+from bigkd.io.bounds import require_decodable
 from bigkd.io.manifests import (
     MANIFEST,
     UNFINISHED,
@@ -31,6 +32,7 @@ from bigkd.io.manifests import (
     read_manifest,
     write_manifest,
 )
+from bigkd.io.urls import plain_location
 
 _TEXT = np.dtype("O", metadata={"element_type": str})  # as xarray marks text, even if empty
 
@@ -96,8 +98,11 @@ def load_dataset(path: str | Path, *, kind: str) -> xr.Dataset:
             f"it, with xarray.open_zarr({target!r})."
         )
     try:
+        require_decodable(target)
         dataset = xr.open_zarr(target, zarr_format=3, consolidated=False, chunks=None).load()
         differ = differing(dataset, manifest)
+    except StoreError:
+        raise
     except Exception as error:  # codecs raise their own types on flipped bits
         raise corrupted(target, f"{type(error).__name__}: {error}") from error
     if differ:
@@ -128,11 +133,25 @@ def is_store(path: str | Path) -> bool:
     return True
 
 
+def stored_names(folder: str | Path) -> set[str]:
+    """Names of what is in a folder of stores, or below a URL; nothing where there is none."""
+    if "://" in str(folder):
+        return {name.rstrip("/") for name in sync(_listed(FsspecStore.from_url(str(folder))))}
+    path = Path(folder)
+    return {inner.name for inner in path.iterdir()} if path.is_dir() else set()
+
+
+async def _listed(store: FsspecStore) -> list[str]:
+    return [name async for name in store.list_dir("")]
+
+
 def remove_store(path: str | Path) -> None:
     """Delete everything at `path`, or nothing where there is nothing."""
-    if "://" in str(path):
+    if "://" in plain_location(path):
         sync(FsspecStore.from_url(str(path)).delete_dir(""))
     else:
+        if os.path.islink(path) or os.path.isfile(path):
+            os.unlink(path)
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -212,7 +231,7 @@ def refuse_existing(target: str, *, overwrite: bool) -> None:
     InputError
         If so.
     """
-    state = _state(target)
+    state = _state(plain_location(target))
     if state == "store" and not overwrite:
         raise InputError(f"{target} exists already; pass overwrite=True to replace it.")
     if state == "else":
@@ -220,12 +239,18 @@ def refuse_existing(target: str, *, overwrite: bool) -> None:
             f"{target} exists and was not written by bigkd, which replaces only its own stores. "
             f"Choose another path, or delete it first."
         )
+    if "://" not in target and os.path.islink(target):
+        raise InputError(
+            f"{target} is a symbolic link, which bigkd does not write through or replace. Name "
+            f"the place that it points to."
+        )
 
 
 def swap(fresh: Path, final: Path) -> None:
     """Put `fresh` at `final`; what was there goes only once the new store is in place."""
     _replace(fresh, final)
-    for old in final.parent.glob(f".{glob.escape(final.name)}.*.old"):  # of a call that was killed
+    hidden = f".{glob.escape(final.name)}.{'[0-9a-f]' * 8}.old"
+    for old in final.parent.glob(hidden):  # of a call that was killed
         if _state(str(old)) == "store":
             shutil.rmtree(old, ignore_errors=True)
 

@@ -1,7 +1,7 @@
 """Pictures in files, one a row: folders of PNG, JPEG, WebP, BMP and TIFF."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -66,7 +66,14 @@ class ImageSource(Source):
 
     def content(self) -> str:
         """Digest of the paths, sizes and times of change."""
-        status = [(label, (self.folder / label).stat()) for label in self.labels]
+        return self._seen(0, len(self.labels))
+
+    def contents(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
+        """Digests of the pictures that the rows are."""
+        return [self._seen(start, stop) for start, stop in ranges]
+
+    def _seen(self, start: int, stop: int) -> str:
+        status = [(label, (self.folder / label).stat()) for label in self.labels[start:stop]]
         seen = [(label, about.st_size, about.st_mtime_ns) for label, about in status]
         return digest("images", self.folder.resolve(), seen)
 

@@ -107,15 +107,19 @@ def write_png(picture: Picture, path: Path) -> None:
     path.write_bytes(_png(picture))
 
 
+def data_url(picture: Picture) -> str:
+    """One picture as a URL that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(_png(picture)).decode('ascii')}"
+
+
 def html_page(lines: list[list[Picture]], captions: list[str], title: str = "Modes") -> str:
     """A page with a caption and a strip of pictures for each line; it needs nothing else."""
     sections = []
     for line, caption in zip(lines, captions, strict=True):
-        data = base64.b64encode(_png(grid_of([line]))).decode("ascii")
         text = html.escape(caption)
         sections.append(
             f"<figure><figcaption>{text}</figcaption>"
-            f'<img alt="{text}" src="data:image/png;base64,{data}"></figure>'
+            f'<img alt="{text}" src="{data_url(grid_of([line]))}"></figure>'
         )
     title = html.escape(title)
     return (

@@ -8,7 +8,9 @@ import xarray as xr
 import zarr
 
 from bigkd.errors import InputError, StoreError
-from bigkd.io.zarr_rows import Missing, open_zarr, zarr_source
+from bigkd.io.bounds import require_free
+from bigkd.io.urls import plain_location
+from bigkd.io.zarr_rows import Missing, open_zarr, refuse_code, zarr_source
 
 _DIMENSIONS = "_ARRAY_DIMENSIONS"  # where Zarr 2 keeps what Zarr 3 calls dimension_names
 
@@ -43,9 +45,11 @@ def open_labelled(
     DataError
         If a chunk does not exist and `missing` is ``"raise"``.
     """
-    group, only = _group(str(path))
+    group, only = _group(plain_location(path, name=name))
     if group is None:
         return None
+    for stored in dict(group.arrays()).values():
+        refuse_code(stored, name=name)
     where = str(path) if only is None else str(path).rstrip("/").rpartition("/")[0]
     variables = xr.open_zarr(where, chunks={}, consolidated=False).data_vars
     most = max((part.ndim for part in variables.values()), default=0)
@@ -81,7 +85,10 @@ def load_array(path: str | Path, *, name: str) -> np.ndarray[Any, Any]:
     if "://" not in str(path) and not Path(path).exists():
         raise StoreError(f"{name}: {path} does not exist (looked in {Path.cwd()}).")
     if Path(path).suffix != ".npy":
-        return np.asarray(open_zarr(str(path), name=name)[...])
+        stored = open_zarr(str(path), name=name)
+        refuse_code(stored, name=name)
+        require_free(f"{name}: {path}", stored.name or "it", stored.nbytes)
+        return np.asarray(stored[...])
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError) as error:

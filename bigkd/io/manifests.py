@@ -13,6 +13,8 @@ from zarr.core.sync import sync
 
 from bigkd import __version__
 from bigkd.errors import MissingDependencyError, StoreError
+from bigkd.io.bounds import require_room
+from bigkd.io.urls import plain_location
 
 FORMAT = 1
 MANIFEST = "bigkd_manifest"
@@ -128,6 +130,7 @@ def checksum(variable: xr.Variable) -> str:
 
 
 def _open(target: str) -> Any:
+    plain_location(target)
     try:
         return zarr.open_group(target, mode="r", zarr_format=3, use_consolidated=False)
     except ImportError as error:
@@ -166,13 +169,32 @@ def _require_whole(group: Any, document: Mapping[str, Any], manifest: Mapping[st
     target = str(group.store_path)
     if manifest.get("checksum") != _document_checksum(document):
         raise corrupted(target, f"its {_DOCUMENT} does not match its checksum")
+    if not (isinstance(manifest["kind"], str) and isinstance(manifest["variables"], dict)):
+        raise corrupted(target, "its manifest is not one")
+    strangers = sync(_strangers(group, set(manifest["metadata"])))
+    if strangers:
+        raise corrupted(target, f"{', '.join(strangers)} is not in its manifest")
+    documents = {}
     for name, expected in manifest["metadata"].items():
         found = _read(group, f"{name}/{_DOCUMENT}")
         if hashlib.sha256(found).hexdigest() != expected:
             raise corrupted(target, f"the metadata of {name} do not match their checksum")
-        codecs = {codec["name"] for codec in json.loads(found)["codecs"]}
+        documents[name] = json.loads(found)
+        codecs = {codec["name"] for codec in documents[name]["codecs"]}
         if codecs - _CODECS:
             raise StoreError(
                 f"{target}: {name} is stored with {', '.join(sorted(codecs - _CODECS))}, which "
                 f"bigkd never writes and does not read."
             )
+    require_room(target, documents, lazy=manifest.get("tiled", ""))
+
+
+async def _strangers(group: Any, known: set[str]) -> list[str]:
+    """Names of what is in `group`, with metadata of its own, and is not `known`."""
+    place = group.store_path
+    names = [name async for name in place.store.list_dir(place.path)]
+    return [
+        name
+        for name in sorted(set(names) - known - {_DOCUMENT})
+        if await (place / name / _DOCUMENT).exists()
+    ]

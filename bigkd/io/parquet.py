@@ -1,7 +1,7 @@
 """Rows of embeddings in Parquet files: row groups are blocks. The only user of pyarrow."""
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -68,9 +68,21 @@ class ParquetSource(Source):
 
     def content(self) -> str:
         """Digest of the paths, sizes and times of change."""
+        return digest("parquet", self._seen(), self.columns)
+
+    def contents(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
+        """Digests of the files, and row groups in them, that the rows are in."""
+        seen, names = self._seen(), []
+        for start, stop in ranges:
+            first = bisect.bisect_right(self.starts, start) - 1
+            groups = self.groups[first : bisect.bisect_left(self.starts, stop)]
+            read = [(*seen[file], group) for file, group in groups]
+            names.append(digest("parquet", read, start - self.starts[first], self.columns))
+        return names
+
+    def _seen(self) -> list[tuple[Path, int, int]]:
         status = [(file, file.stat()) for file in self.files]
-        seen = [(path, about.st_size, about.st_mtime_ns) for path, about in status]
-        return digest("parquet", seen, self.columns)
+        return [(path, about.st_size, about.st_mtime_ns) for path, about in status]
 
 
 def parquet_source(path: Path, *, name: str, columns: tuple[str, ...] | None) -> ParquetSource:

@@ -1,5 +1,6 @@
 """Anything a user may call a collection of rows, opened as a `Source`."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
@@ -311,13 +312,13 @@ def _npy(path: Path, name: str, block_rows: int | None) -> Source:
             f"{name}: {path} holds {'Python objects' if dtype.hasobject else 'columns in order'}; "
             f"expected numbers in row (C) order. Save numpy.ascontiguousarray(x) again."
         )
-    needed = offset + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    needed = offset + math.prod(shape) * dtype.itemsize
     if path.stat().st_size < needed:
         raise StoreError(
             f"{name}: {path} is truncated: {path.stat().st_size} bytes where its header promises "
             f"{needed}. Copy it again."
         )
-    row_bytes = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
+    row_bytes = math.prod(shape[1:]) * dtype.itemsize
     return FileSource(
         name=name,
         row_shape=tuple(shape[1:]),

@@ -6,12 +6,14 @@ called inside tasks, so a source is small, immutable and picklable, and opens it
 
 import bisect
 import hashlib
+import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +22,24 @@ from bigkd.config import BLOCK_BYTES, BLOCK_ROWS
 from bigkd.errors import BigkdError, DataError
 from bigkd.protocols import Array
 
+MOST_BLOCKS = 10_000_000
+"""Blocks of one collection: more of them are a mistake, or damaged metadata."""
+
 
 def even_bounds(n_rows: int, block_rows: int) -> tuple[int, ...]:
-    """Boundaries of blocks of `block_rows` rows; the last may be shorter."""
+    """Boundaries of blocks of `block_rows` rows; the last may be shorter.
+
+    Raises
+    ------
+    DataError
+        If there would be more than `MOST_BLOCKS`.
+    """
+    if n_rows > MOST_BLOCKS * max(1, block_rows):
+        raise DataError(
+            f"a collection says that it has {n_rows:,} rows, read {block_rows:,} at a time; "
+            f"expected at most {MOST_BLOCKS:,} blocks. Is its metadata damaged? Otherwise pass "
+            f"a larger block_rows."
+        )
     return (*range(0, n_rows, max(1, block_rows)), n_rows)
 
 
@@ -76,6 +93,9 @@ class Source(ABC):
         What belongs to each row as stored, present or skipped: a number, and a direction.
     """
 
+    may_change: ClassVar[bool] = True
+    """Whether somebody else may change what is stored while it is read."""
+
     name: str
     row_shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -97,7 +117,7 @@ class Source(ABC):
     @property
     def width(self) -> int:
         """Number of elements of one row."""
-        return int(np.prod(self.row_shape, dtype=np.int64))
+        return math.prod(self.row_shape)
 
     @property
     def itemsize(self) -> int:
@@ -141,6 +161,27 @@ class Source(ABC):
             return digest(type(self).__name__, shape, self.bounds, self.content())
         return digest(type(self).__name__, shape, self.bounds, self.content(), *along)
 
+    def contents(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
+        """Name of what is stored in each run of rows ``start:stop``, that changes when it does.
+
+        Here that of the whole collection, which changes with any part of it. A source that knows
+        more says so, and then rows that are added leave the names of the others as they are.
+        """
+        whole = self.content()
+        return [digest(whole, start, stop) for start, stop in ranges]
+
+    def block_identities(self) -> list[str]:
+        """Name of each block and what is in it, that changes when it does; keys summaries of it."""
+        kind = (type(self).__name__, self.row_shape, self.dtype.str)
+        firsts = [self.first_index(block) for block in range(self.n_blocks)]
+        stored = [
+            (first, first + stop - start)
+            for first, (start, stop) in zip(firsts, pairwise(self.bounds), strict=True)
+        ]
+        parts = [self.contents(list(pairwise(self.bounds)))]
+        parts += [part.contents(stored) for part in self.companions if part is not None]
+        return [digest(*kind, *about) for about in zip(stored, *parts, strict=True)]
+
     def like(self) -> Array:
         """A row of zeros, on the namespace and device where `read` puts rows."""
         return np.zeros((1, self.width), dtype=self.dtype)
@@ -183,6 +224,11 @@ class Source(ABC):
         )
 
 
+def _array_digest(array: Array) -> str:
+    content = np.ascontiguousarray(to_host(array))
+    return digest("array", content.shape, content.dtype.str, content.data)
+
+
 def stored_rows(source: Source) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Number in the collection as stored of each row of `source`."""
     firsts = [source.first_index(block) for block in range(source.n_blocks)]
@@ -195,6 +241,7 @@ def stored_rows(source: Source) -> np.ndarray[Any, np.dtype[np.int64]]:
 class ArraySource(Source):
     """Rows of an array in memory: NumPy, CuPy, or another array API namespace."""
 
+    may_change: ClassVar[bool] = False
     array: Array = field(repr=False)
 
     def read_raw(self, start: int, stop: int) -> Array:
@@ -207,8 +254,11 @@ class ArraySource(Source):
 
     def content(self) -> str:
         """Digest of the content: one pass over memory."""
-        content = np.ascontiguousarray(to_host(self.array))
-        return digest("array", content.shape, content.dtype.str, content.data)
+        return _array_digest(self.array)
+
+    def contents(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
+        """Digests of the rows themselves."""
+        return [_array_digest(self.array[start:stop, ...]) for start, stop in ranges]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,6 +290,7 @@ class FileSource(Source):
 class DaskSource(Source):
     """Rows of a Dask array; its blocks are tasks of the graph, so nothing is read here."""
 
+    may_change: ClassVar[bool] = False
     array: Any = field(repr=False)
     origin: Path | None = None
     """Folder or file that the array reads, where it is known."""

@@ -26,6 +26,7 @@ import zarr
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from bigkd.errors import StoreError
+from bigkd.io.bounds import require_decodable
 from bigkd.io.datasets import (
     plain_text,
     portable_text,
@@ -42,6 +43,7 @@ from bigkd.io.manifests import (
     read_manifest,
     write_manifest,
 )
+from bigkd.io.urls import plain_location
 from bigkd.io.zarr_rows import DIGESTS
 
 DONE = "tiles_done"
@@ -267,7 +269,8 @@ class TiledArray:
 
 def whole_path(path: str | Path) -> str:
     """`path` as workers in other folders find it; URLs as they are."""
-    return str(path).rstrip("/") if "://" in str(path) else str(Path(path).absolute())
+    location = plain_location(path)
+    return location.rstrip("/") if "://" in location else str(Path(path).absolute())
 
 
 def scratch_path(path: str | Path) -> str:
@@ -325,11 +328,15 @@ def open_tiled(path: str | Path, *, kind: str) -> xr.Dataset:
         )
     name = manifest["tiled"]
     try:
+        require_decodable(target, lazy=name)
         everything = xr.open_zarr(target, zarr_format=3, consolidated=False, chunks=None)
         dataset = everything.drop_vars(name).load()
         differ = differing(dataset, manifest)
         array: Any = zarr.open_group(target, mode="r", use_consolidated=False)[name]
         absent = array.nchunks - array.nchunks_initialized
+        sizes = () if absent else _tile_sizes(manifest, array)
+    except StoreError:
+        raise
     except Exception as error:  # codecs raise their own types on flipped bits
         raise corrupted(target, f"{type(error).__name__}: {error}") from error
     if differ or absent:
@@ -338,17 +345,19 @@ def open_tiled(path: str | Path, *, kind: str) -> xr.Dataset:
             f"{differ} does not match its checksum" if differ else f"{absent} chunks are missing",
         )
     tiles = da.map_blocks(
-        _read_tile, target, name, manifest["checksum"], chunks=_tile_sizes(manifest, array),
+        _read_tile, target, name, manifest["checksum"], chunks=sizes,
         dtype=np.float64, meta=np.empty((0,) * array.ndim),
     )  # fmt: skip
     del dataset.attrs[MANIFEST]
     described = xr.Variable(everything[name].dims, tiles, everything[name].attrs)
-    return plain_text(dataset.drop_vars(DIGESTS)).assign({name: described})
+    return plain_text(dataset.drop_vars(DIGESTS, errors="ignore")).assign({name: described})
 
 
 def _tile_sizes(manifest: Any, array: Any) -> tuple[tuple[int, ...], ...]:
-    """Sizes of the tiles along each axis, as Dask counts them."""
+    """Sizes of the tiles along each axis, as Dask counts them: a tile is one chunk, or several."""
     tile = json.loads(manifest["token"])[4]
+    if any(size < least for size, least in zip(tile, array.chunks, strict=True)):
+        raise ValueError(f"tiles of {tile} in chunks of {array.chunks}")
     return tuple(
         tuple(min(size, n - start) for start in range(0, n, size))
         for n, size in zip(array.shape, tile, strict=True)
@@ -365,6 +374,10 @@ def _read_tile(
     at, region = tuple(own["chunk-location"]), tuple(slice(*ends) for ends in own["array-location"])
     try:
         group: Any = zarr.open_group(target, mode="r", zarr_format=3, use_consolidated=False)
+        first, step = region[0], group[name].chunks[0]
+        runs = range(first.start // step, -(-first.stop // step))
+        key = group[name].metadata.encode_chunk_key
+        require_decodable(target, [f"{name}/{key((run, *at[1:]))}" for run in runs])
         values = np.ascontiguousarray(group[name][region])
         whole = hashlib.sha256(_bytes(values)).digest() == group[DIGESTS][at].tobytes()
     except Exception as error:  # codecs raise their own types on flipped bits

@@ -1,5 +1,6 @@
 """What interrupted runs left of arrays in tiles: beside their final places, on local disks."""
 
+import glob
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,13 @@ def unfinished(path: str | Path) -> Iterator[Path]:
     """What was begun of the array that is to be at `path`: one folder, or none."""
     work = Path(partial_path(path))
     return iter([work] if _is_ours(work) else [])
+
+
+def leftovers(path: str | Path) -> Iterator[Path]:
+    """What killed calls of `bigkd.io.save_dataset` left of the store that is to be at `path`."""
+    final = Path(path)
+    hidden = f".{glob.escape(final.name)}.{'[0-9a-f]' * 8}.partial"
+    return (work for work in sorted(final.parent.glob(hidden)) if not work.is_symlink())
 
 
 def n_finished_tiles(work: Path) -> int:

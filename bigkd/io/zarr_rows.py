@@ -3,6 +3,7 @@
 import bisect
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,13 +16,17 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
 from bigkd.config import BLOCK_BYTES
 from bigkd.errors import DataError, InputError, MissingDependencyError, ShapeError, StoreError
-from bigkd.io.sources import Source, digest, folder_status, rows_per_block
+from bigkd.io.sources import Source, digest, even_bounds, folder_status, rows_per_block
+from bigkd.io.urls import plain_location
 from bigkd.protocols import Array
 
 Missing = Literal["raise", "skip", "fill"]
 
 DIGESTS = "tile_sha256"
 """SHA-256 of every tile of a finished store of tiles: not rows of anybody's."""
+
+MOST_CHUNKS = 4_000_000
+"""Chunks, or shards, of one array: what is looked for one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,31 +63,71 @@ class ZarrSource(Source):
         That is the size and time of change on a local disk, the object's tag on an object store,
         and the content itself where a store tells neither.
         """
+        return digest("zarr", *self._where(), self.starts, self._seen())
+
+    def contents(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
+        """Digests of what the store says of the chunks that the rows are in.
+
+        The length of the array is left out, and so are its attributes: both change when rows are
+        added.
+        """
+        array, seen = self.array, dict(self._seen())
+        metadata = {
+            key: text for key, text in array.metadata.to_dict().items() if key not in _GROWS
+        }
+        chunk, *others = array.shards or array.chunks
+        across = [
+            range(-(-size // step)) for size, step in zip(array.shape[1:], others, strict=True)
+        ]
+        names = []
+        for start, stop in ranges:
+            first = self._stored(start)
+            last = self._stored(stop - 1)
+            grid = itertools.product(range(first // chunk, last // chunk + 1), *across)
+            read = [seen.get(array.metadata.encode_chunk_key(at)) for at in grid]
+            names.append(digest("zarr", *self._where(), metadata, first, last, read))
+        return names
+
+    def _stored(self, row: int) -> int:
+        """Number in the store of a row that exists."""
+        block = bisect.bisect_right(self.bounds, row) - 1
+        return self.first_index(block) + row - self.bounds[block]
+
+    def _where(self) -> tuple[Any, str]:
+        store = self.array.store
+        return "memory" if isinstance(store, MemoryStore) else store, self.array.path
+
+    def _seen(self) -> list[tuple[str, Any]]:
+        """What the store says of each file or object of the array, by its key below it."""
         store, path = self.array.store, self.array.path
-        where = "memory" if isinstance(store, MemoryStore) else store
-        parts = (where, path, self.starts, self.array.metadata.to_dict())
         if isinstance(store, LocalStore):
-            return digest("zarr", *parts, folder_status(Path(store.root) / path))
+            found = folder_status(Path(store.root) / path)
+            return [(Path(name).as_posix(), about) for name, *about in found]
         if isinstance(store, FsspecStore):
-            return digest("zarr", *parts, sync(_tags(store, path)))
-        return digest("zarr", *parts, sync(_content(store, path)))
+            return sync(_tags(store, path))
+        return sync(_content(store, path))
+
+
+_GROWS = ("shape", "attributes", "consolidated_metadata")
 
 
 async def _tags(store: FsspecStore, path: str) -> list[tuple[str, str]]:
-    """Key and tag, or time of change, of every object below `path`, in order."""
-    found = await store.fs._find(f"{store.path}/{path}".rstrip("/"), detail=True)
+    """Key below `path` and tag, or time of change, of every object there, in order."""
+    root = f"{store.path}/{path}".rstrip("/")
+    found = await store.fs._find(root, detail=True)
+    told = ("ETag", "etag", "mtime", "LastModified", "size")
     return sorted(
-        (key, str([about.get(name) for name in ("ETag", "etag", "mtime", "LastModified", "size")]))
+        (key.rpartition(root)[2].lstrip("/"), str([about.get(name) for name in told]))
         for key, about in found.items()
     )
 
 
 async def _content(store: Any, path: str) -> list[tuple[str, str]]:
-    """Key and digest of the content of every object below `path`, in order."""
-    found = []
-    async for key in store.list_prefix(f"{path}/" if path else ""):
+    """Key below `path` and digest of the content of every object there, in order."""
+    prefix, found = f"{path}/" if path else "", []
+    async for key in store.list_prefix(prefix):
         value = await store.get(key, prototype=default_buffer_prototype())
-        found.append((key, digest(value.to_bytes())))
+        found.append((key.removeprefix(prefix), digest(value.to_bytes())))
     return sorted(found)
 
 
@@ -101,8 +146,10 @@ def zarr_source(
     """
     if array.ndim < 1:
         raise ShapeError(f"{name}: the Zarr array {array.name!r} is a single number, not rows.")
+    refuse_code(array, name=name)
     stored = array.shards or array.chunks
-    row_bytes = int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize
+    _refuse_absurd(array, stored, name)
+    row_bytes = math.prod(array.shape[1:]) * array.dtype.itemsize
     fits = stored[0] * row_bytes <= BLOCK_BYTES
     step = block_rows or rows_per_block(row_bytes, multiple=stored[0] if fits else array.chunks[0])
     if missing != "fill":
@@ -121,9 +168,30 @@ def zarr_source(
         name=name,
         row_shape=tuple(array.shape[1:]),
         dtype=np.dtype(array.dtype),
-        bounds=(*range(0, array.shape[0], step), array.shape[0]),
+        bounds=even_bounds(array.shape[0], step),
         array=array,
     )
+
+
+def refuse_code(array: Any, *, name: str) -> None:
+    """Raise StoreError if reading `array` would run what its author wrote."""
+    about = array.metadata
+    codecs = (*(getattr(about, "filters", None) or ()), getattr(about, "compressor", None))
+    if any(getattr(codec, "codec_id", "") == "pickle" for codec in codecs):
+        raise StoreError(
+            f"{name}: the Zarr array {array.name!r} holds pickled Python objects, which could run "
+            f"any code when they are read. Write it again, as numbers."
+        )
+
+
+def _refuse_absurd(array: Any, stored: tuple[int, ...], name: str) -> None:
+    count = _count(array, stored)
+    if count > MOST_CHUNKS:
+        raise DataError(
+            f"{name}: the Zarr array {array.name!r} says that it has shape {array.shape} in "
+            f"{count:,} chunks; expected at most {MOST_CHUNKS:,}. Is its metadata damaged? "
+            f"Otherwise write it in larger chunks or shards."
+        )
 
 
 def _gaps(array: Any, stored: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -152,7 +220,8 @@ def _keys(store: Any, path: str, prefix: str) -> set[str]:
 
 
 def _count(array: Any, stored: tuple[int, ...]) -> int:
-    return math.prod(-(-size // step) for size, step in zip(array.shape, stored, strict=True))
+    steps = zip(array.shape, stored, strict=True)
+    return math.prod(max(1, -(-size // step)) for size, step in steps)
 
 
 def _without(array: Any, name: str, chunk: int, step: int, absent: set[int]) -> ZarrSource:
@@ -192,6 +261,7 @@ def open_zarr(path: str, *, name: str) -> Any:
     MissingDependencyError
         If `path` is a URL whose file system is not installed.
     """
+    plain_location(path, name=name)
     try:
         node = zarr.open(path, mode="r")
         arrays = {} if isinstance(node, zarr.Array) else dict(node.arrays())

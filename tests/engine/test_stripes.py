@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 
 from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
 from bigkd.engine import checkpoints
-from bigkd.engine.stripes import cut_segments, cut_stripes, held_states
-from bigkd.engine.tasks import merge_all
+from bigkd.engine.graph import join_tree
+from bigkd.engine.stripes import (
+    CHAPTER_SEGMENTS,
+    LONGEST_SEGMENT,
+    cut_chapters,
+    cut_segments,
+    cut_stripes,
+    held_states,
+)
 from bigkd.io import ArraySource, DaskSource
 from tests.engine.helpers import Alive, Census, Unreadable, generated, reduce
 
@@ -27,7 +34,6 @@ def test_stripes__cover_every_block_once_in_order(sizes, width, row_cost):
     stripes = cut_stripes(source(sizes, width), row_cost=row_cost)
     assert [block for stripe in stripes for block in stripe.blocks] == list(range(len(sizes)))
     assert all(len(stripe.blocks) for stripe in stripes)
-    assert len(stripes) <= MAX_STRIPES
 
 
 @example(sizes=[199, 797, 797], width=1, row_cost=761421316)
@@ -58,22 +64,44 @@ def test_stripes__of_dask_arrays_hold_little():
     assert len(cut_stripes(source(sizes, width), row_cost=0)) < len(stripes)
 
 
-def test_stripes__are_no_more_than_the_graph_can_take():
-    stripes = cut_stripes(source([1] * 10_000, 4), row_cost=STRIPE_WORK)
-    assert len(stripes) == MAX_STRIPES
+@given(sizes=block_sizes, width=widths, row_cost=costs, share=st.floats(0, 1))
+def test_stripes__of_rows_that_were_there_stay_when_rows_are_added(sizes, width, row_cost, share):
+    before = sizes[: max(1, int(share * len(sizes)))]
+    *whole, last = cut_stripes(source(before, width), row_cost=row_cost)
+    grown = cut_stripes(source(sizes, width), row_cost=row_cost)
+    assert grown[: len(whole)] == whole
+    assert grown[len(whole)].first == last.first
+    assert grown[len(whole)].last >= last.last
+
+
+def test_stripes__of_long_passes_grow_so_that_graphs_stay_small():
+    stripes = cut_stripes(source([1] * 28_000, 4), row_cost=STRIPE_WORK)
     lengths = [len(stripe.blocks) for stripe in stripes]
-    assert set(lengths) <= {2, 3}
+    assert lengths[:MAX_STRIPES] == [1] * MAX_STRIPES
+    assert lengths[MAX_STRIPES : 2 * MAX_STRIPES] == [2] * MAX_STRIPES
+    assert set(lengths[2 * MAX_STRIPES : -1]) == {4}
 
 
-@given(n=st.integers(1, MAX_STRIPES))
-def test_segments__cover_every_stripe_once_and_are_whole_subtrees(n):
+@given(n=st.integers(1, 5_000), more=st.integers(0, 500))
+def test_segments__are_whole_subtrees_and_stay_when_stripes_are_added(n, more):
     segments = cut_segments(n)
     assert [stripe for segment in segments for stripe in segment] == list(range(n))
-    size = len(segments[0])
-    assert size & (size - 1) == 0
-    assert all(len(segment) == size for segment in segments[:-1])
-    assert len(segments) <= max(4, 4 * size) <= 128
-    assert n == 1 or size == 1 or n > size**2
+    for segment in segments[:-1]:
+        size = len(segment)
+        assert size & (size - 1) == 0
+        assert segment.start % size == 0
+        assert size <= LONGEST_SEGMENT
+        assert size**2 <= max(1, segment.start)
+    assert cut_segments(n + more)[: len(segments) - 1] == segments[:-1]
+
+
+@given(n=st.integers(1, 3_000), more=st.integers(0, 500))
+def test_chapters__cover_every_segment_once_and_stay_when_segments_are_added(n, more):
+    chapters = cut_chapters(n)
+    assert [segment for chapter in chapters for segment in chapter] == list(range(n))
+    assert max(map(len, chapters)) <= CHAPTER_SEGMENTS
+    assert len(chapters) <= 64 + n // CHAPTER_SEGMENTS
+    assert cut_chapters(n + more)[: len(chapters) - 1] == chapters[:-1]
 
 
 def join(left, right):
@@ -89,21 +117,18 @@ def plain_tree(parts):
 
 
 @given(n=st.integers(1, 600))
-def test_merge_all__of_inexact_states_is_the_pairwise_tree_in_and_across_segments(n):
+def test_join_tree__is_the_pairwise_tree_in_and_across_segments(n):
     parts = [f"{at}." for at in range(n)]
-    whole = merge_all(parts, join, exact=False)
-    own = [merge_all(parts[s.start : s.stop], join, exact=False) for s in cut_segments(n)]
-    assert whole == merge_all(own, join, exact=False) == plain_tree(parts)
-
-
-def test_merge_all__of_exact_states_folds_from_the_left():
-    assert merge_all(list("abcd"), join, exact=True) == "(((ab)c)d)"
-    assert merge_all(["a"], join, exact=True) == "a"
+    whole = join_tree(parts, [1] * n, join)
+    segments = cut_segments(n)
+    own = [join_tree(parts[s.start : s.stop], [1] * len(s), join) for s in segments]
+    across = join_tree(own, [len(segment) for segment in segments], join)
+    assert whole == across == plain_tree(parts)
 
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 65, 200, 300])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 65, 200, 450])
 @pytest.mark.usefixtures("small_stripes")
 def test_held_states__are_what_one_thread_holds(n, kept, exact, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "save_state", lambda path, state, token: None)
@@ -111,13 +136,14 @@ def test_held_states__are_what_one_thread_holds(n, kept, exact, tmp_path, monkey
     reduce(Census(exact), generated(n, 1), checkpoint=tmp_path if kept else None)
     updating, merging = held_states(n, exact=exact)
     assert len(Alive.at_update) == n
-    assert max(Alive.at_update) == updating
+    assert max(Alive.at_update) == updating <= held_states(n, exact=exact, kept=True)[0]
     assert max(Alive.at_merge, default=0) == merging
 
 
 def test_held_states__of_exact_summaries_do_not_grow():
-    assert {held_states(n, exact=True) for n in range(5, MAX_STRIPES, 7)} == {(3, 3)}
-    assert held_states(MAX_STRIPES, exact=False) == (13, 14)
+    assert {held_states(n, exact=True) for n in range(6, 400, 7)} == {(3, 3)}
+    assert {held_states(n, exact=True) for n in range(410, 20_000, 70)} == {(4, 4)}
+    assert held_states(4_096, exact=False) == (13, 14)
 
 
 def test_bounds__of_generated_rows():

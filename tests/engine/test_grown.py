@@ -1,0 +1,245 @@
+"""Collections that grow, or change, between passes that keep their states."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+import zarr
+
+from bigkd.engine.ledger import open_ledger
+from bigkd.errors import DataError
+from bigkd.io import open_rows
+from bigkd.summaries import Mean
+from tests.engine.helpers import assert_same_bits, everything, reduce
+
+pytestmark = pytest.mark.usefixtures("small_stripes")
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
+
+
+def as_zarr(rows, path, chunk=10):
+    return zarr.create_array(str(path), data=rows, chunks=(chunk, 3))
+
+
+def append(path, rows):
+    zarr.open_array(str(path), mode="a").append(rows)
+
+
+def kept_pass(path, folder, *, summary=None, block_rows=10):
+    """State of all rows, rows read and rows reused."""
+    with open_ledger() as ledger:
+        source = open_rows(path, name="x", block_rows=block_rows)
+        found = reduce(summary or everything(3), source, checkpoint=folder)
+    return found, ledger.rows_read, ledger.rows_reused
+
+
+def fresh(path, **options):
+    return reduce(everything(3), open_rows(path, name="x", block_rows=10, **options))
+
+
+@pytest.mark.parametrize("before", [10, 30, 50, 160, 170, 190, 390])
+@pytest.mark.parametrize("kind", ["zarr", "parquet"])
+def test_grown_store__costs_its_new_rows_only_and_has_the_same_bits(rows, before, kind, tmp_path):
+    if kind == "zarr":
+        path = tmp_path / "x.zarr"
+        as_zarr(rows[:before], path)
+        kept_pass(path, tmp_path / "kept")
+        append(path, rows[before:])
+    else:
+        pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+        path = tmp_path / "x"
+        path.mkdir()
+        for at in range(0, 400, 10):
+            if at == before:
+                kept_pass(path, tmp_path / "kept")
+            part = {name: rows[at : at + 10, column] for column, name in enumerate("abc")}
+            parquet.write_table(pa.table(part), path / f"{at:04d}.parquet")
+    grown, read, reused = kept_pass(path, tmp_path / "kept")
+    assert (read, reused) == (400 - before, before)
+    assert_same_bits(grown, fresh(path))
+    _, read, reused = kept_pass(path, tmp_path / "kept")
+    assert (read, reused) == (0, 400)
+
+
+def test_grown_store__night_after_night(rows, tmp_path):
+    path, folder, total = tmp_path / "x.zarr", tmp_path / "kept", 20
+    as_zarr(rows[:20], path)
+    kept_pass(path, folder)
+    for n_new in (10, 10, 40, 10, 100, 200, 10):
+        append(path, rows[total : total + n_new])
+        found, read, reused = kept_pass(path, folder)
+        assert (read, reused) == (n_new, total)
+        assert_same_bits(found, fresh(path))
+        total += n_new
+
+
+def test_grown_store__whose_last_chunk_was_not_full_reads_that_chunk_again(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:195], path)
+    kept_pass(path, folder)
+    append(path, rows[195:230])
+    found, read, reused = kept_pass(path, folder)
+    assert_same_bits(found, fresh(path))
+    assert (read, reused) == (40, 190)
+
+
+@pytest.mark.parametrize("row", [0, 55, 175, 199])
+def test_changed_block__is_noticed_and_costs_its_segment(rows, row, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+    before, *_ = kept_pass(path, folder)
+    zarr.open_array(str(path), mode="a")[row] = 7.0
+    found, read, reused = kept_pass(path, folder)
+    assert read + reused == 200
+    assert 10 <= read <= 40
+    assert_same_bits(found, fresh(path))
+    with pytest.raises(AssertionError):
+        assert_same_bits(found, before)
+
+
+def test_changed_block__of_the_same_size_and_an_older_time_is_noticed(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    zarr.create_array(str(path), data=rows[:200], chunks=(10, 3), compressors=None)
+    kept_pass(path, folder)
+    chunk = path / "c" / "3" / "0"
+    status = chunk.stat()
+    chunk.write_bytes((rows[:10] + 1).tobytes())
+    os.utime(chunk, ns=(status.st_atime_ns, status.st_mtime_ns - 10**12))
+    found, read, _ = kept_pass(path, folder)
+    assert read == 10
+    assert_same_bits(found, fresh(path))
+
+
+def test_shorter_store__uses_what_is_whole(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+    kept_pass(path, folder)
+    zarr.open_array(str(path), mode="a").resize((150, 3))
+    found, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (10, 140)
+    assert_same_bits(found, fresh(path))
+
+
+def test_other_store_of_equal_rows__is_not_taken_for_the_first(rows, tmp_path):
+    for name in "ab":
+        as_zarr(rows[:200], tmp_path / name)
+        _, read, _ = kept_pass(tmp_path / name, tmp_path / "kept")
+        assert read == 200
+
+
+def test_other_spec__reads_everything(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+    kept_pass(path, folder)
+    _, read, reused = kept_pass(path, folder, summary=Mean(width=3))
+    assert (read, reused) == (200, 0)
+
+
+def test_other_version__reads_everything(rows, tmp_path, monkeypatch):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+    kept_pass(path, folder)
+    monkeypatch.setattr("bigkd.engine.work.__version__", "0.0.0")
+    _, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (200, 0)
+
+
+def test_damaged_sum__falls_back_on_the_segments(rows, tmp_path, caplog):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+    whole, *_ = kept_pass(path, folder)
+    (joined,) = folder.glob("*/sum-of-*.zarr")
+    shutil.rmtree(joined / "state.0.total")
+    found, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (0, 200)
+    assert_same_bits(found, whole)
+    assert "sum-of-" in caplog.text
+
+
+def test_weights__that_grow_with_the_rows_cost_new_rows_only(rows, tmp_path):
+    path, beside, folder = tmp_path / "x.zarr", tmp_path / "w.zarr", tmp_path / "kept"
+    weights = np.arange(200.0)
+
+    def weighted():
+        with open_ledger() as ledger:
+            source = open_rows(path, name="x", block_rows=10, weights=beside)
+            found = reduce(everything(3), source, checkpoint=folder)
+        return found, ledger.rows_read
+
+    as_zarr(rows[:160], path)
+    zarr.create_array(str(beside), data=weights[:160], chunks=(20,))
+    weighted()
+    append(path, rows[160:200])
+    append(beside, weights[160:])
+    found, read = weighted()
+    assert read == 40
+    assert_same_bits(found, reduce(everything(3), open_rows(rows[:200], name="x", block_rows=10,
+                                                            weights=weights)))  # fmt: skip
+    zarr.open_array(str(beside), mode="a")[30] = 5.0
+    _, read = weighted()
+    assert read == 20  # blocks 2 and 3 are segments of one
+
+
+def test_rows_in_memory__are_known_by_their_content(rows, tmp_path):
+    def passed(n_rows):
+        with open_ledger() as ledger:
+            source = open_rows(rows[:n_rows].copy(), name="x", block_rows=10)
+            found = reduce(everything(3), source, checkpoint=tmp_path)
+        return found, ledger.rows_read
+
+    passed(200)
+    found, read = passed(240)
+    assert read == 40
+    assert_same_bits(found, reduce(everything(3), open_rows(rows[:240], name="x", block_rows=10)))
+
+
+def test_ledger__names_all_that_an_equal_call_would_look_for(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:170], path)
+    kept_pass(path, folder)
+    append(path, rows[170:200])
+    with open_ledger() as ledger:
+        reduce(everything(3), open_rows(path, name="x", block_rows=10), checkpoint=folder)
+    there = {str(store) for store in folder.glob("*/*.zarr")}
+    assert ledger.in_use < there
+    (old,) = there - ledger.in_use  # the last segment as it was
+    shutil.rmtree(old)
+    assert kept_pass(path, folder)[1:] == (0, 200)
+
+
+def test_store_that_grows_while_it_is_read__gives_the_rows_that_were_there(rows, tmp_path, caplog):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:195], path)
+    truth = fresh(path)
+
+    def grow(event):
+        if event.done == event.total:
+            append(path, rows[195:260])
+
+    source = open_rows(path, name="x", block_rows=10)
+    found = reduce(everything(3), source, checkpoint=folder, progress=grow)
+    assert_same_bits(found, truth)
+    assert "the next run reads them again" in caplog.text
+    found, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (70, 190)
+    assert_same_bits(found, fresh(path))
+
+
+def test_block_that_changes_while_it_is_read__is_noticed(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+
+    def change(event):
+        if event.done == 100:
+            zarr.open_array(str(path), mode="a")[50:60] = 1.0
+
+    source = open_rows(path, name="x", block_rows=10)
+    with pytest.raises(DataError, match="1 of its 20 blocks were changed .* from row 50 on"):
+        reduce(everything(3), source, checkpoint=folder, progress=change)
+    found, read, _ = kept_pass(path, folder)
+    assert read in (10, 20)
+    assert_same_bits(found, fresh(path))
