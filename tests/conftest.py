@@ -1,4 +1,6 @@
 import importlib.util
+import os
+import shutil
 
 import array_api_strict
 import numpy as np
@@ -35,3 +37,14 @@ if importlib.util.find_spec("cupy") is not None:  # `pytest -m gpu`, on a machin
 def put(request):
     """Moves a NumPy array to the namespace under test."""
     return request.param
+
+
+def require_tool(name):
+    """Path of the program `name`; without it the test is skipped, or fails under BIGKD_CI=1."""
+    sbin = os.pathsep.join(("/usr/local/sbin", "/usr/sbin", "/sbin"))  # not on every user's path
+    found = shutil.which(name) or shutil.which(name, path=sbin)
+    if found is not None:
+        return found
+    if os.environ.get("BIGKD_CI") == "1":
+        pytest.fail(f"{name} is not installed, and BIGKD_CI=1 says that it is; see .ci/run")
+    return pytest.skip(f"needs the program {name}, which is not installed here")

@@ -54,7 +54,8 @@ def test_layout__every_capability_has_tests_an_example_and_a_row_in_the_readme(n
 
 
 def test_layout__every_optional_dependency_has_one_owner():
-    owners = {"cupy": "backends", "pyarrow": "io", "PIL": "io", "s3fs": "io", "trimesh": "io"}
+    in_io = dict.fromkeys(("pyarrow", "PIL", "s3fs", "trimesh"), "io")
+    owners = {"cupy": "backends", "matplotlib": "jobs", **in_io}
     for path in PACKAGE.rglob("*.py"):
         for module in re.findall(r"require\(\s*\"(\w+)", path.read_text(encoding="utf-8")):
             assert path.relative_to(PACKAGE).parts[0] == owners[module], path

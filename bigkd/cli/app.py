@@ -6,12 +6,14 @@ import sys
 import click
 
 from bigkd import __version__
+from bigkd.cli.check_commands import check
 from bigkd.cli.compare_commands import modes
 from bigkd.cli.coreset_commands import coreset
 from bigkd.cli.did_commands import did, did_matrix, did_nearest
 from bigkd.cli.distance_commands import distance, distance_matrix, two_sample
 from bigkd.cli.failures import CarefulGroup
-from bigkd.cli.job_commands import run, show
+from bigkd.cli.history_commands import history, report, status
+from bigkd.cli.job_commands import run, schema, show
 from bigkd.cli.mmdpca_commands import (
     mmdpca,
     mmdpca_background,
@@ -19,6 +21,7 @@ from bigkd.cli.mmdpca_commands import (
     mmdpca_project,
 )
 from bigkd.cli.summary_commands import add_rows, compare, summarize
+from bigkd.errors import without_secrets
 
 _EPILOG = """\b
 Exit codes:
@@ -34,6 +37,13 @@ Exit codes:
 """
 
 
+class _Lines(logging.Formatter):
+    """Log lines that show no secrets of the environment."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
+
+
 @click.group(cls=CarefulGroup, epilog=_EPILOG)
 @click.version_option(__version__, prog_name="bigkd")
 @click.option("--debug", is_flag=True, help="Show tracebacks and what the engine decides.")
@@ -44,7 +54,7 @@ def commands(*, debug: bool) -> None:
     """
     # Anew each time: the stream may be another one than before.
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Lines("%(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("bigkd")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG if debug else logging.WARNING)
@@ -53,6 +63,6 @@ def commands(*, debug: bool) -> None:
 for _command in (
     modes, distance, two_sample, distance_matrix, coreset, did, did_matrix, did_nearest,
     mmdpca, mmdpca_project, mmdpca_distance, mmdpca_background,
-    run, show, summarize, add_rows, compare,
+    run, check, status, history, report, schema, show, summarize, add_rows, compare,
 ):  # fmt: skip
     commands.add_command(_command)

@@ -1,6 +1,6 @@
 """From options that were given to parts of a job, or to an error that names the option."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -52,6 +52,25 @@ def checked(part: type[PartType], data: Mapping[str, Any]) -> PartType:
         found = problems(error, part, data)
         texts = [f"{_flag(problem.path)} {problem.message}" for problem in found]
         raise InputError("\n".join(texts)) from error
+
+
+def named_paths(texts: Sequence[str]) -> dict[str, str]:
+    """Paths by name, of arguments NAME=PATH.
+
+    Raises
+    ------
+    InputError
+        If one is not like that, or two have one name.
+    """
+    paths: dict[str, str] = {}
+    for text in texts:
+        name, separator, path = text.partition("=")
+        if not (name and separator and path):
+            raise InputError(f"expected NAME=PATH; got {text!r}.")
+        if name in paths:
+            raise InputError(f"two paths are called {name!r}; give each a name of its own.")
+        paths[name] = path
+    return paths
 
 
 def flag(name: str) -> str:

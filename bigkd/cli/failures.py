@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bigkd.errors import BigkdError
+from bigkd.errors import BigkdError, without_secrets
 
 INTERNAL, THRESHOLD, DATA, INTERRUPTED = 1, 3, 4, 130
 
@@ -31,8 +31,8 @@ class CarefulGroup(click.Group):
                 raise  # click knows what to do when nobody reads on
             debug = bool(ctx.params.get("debug"))
             if debug:
-                traceback.print_exception(error)
-            click.echo(_message(error, debug), err=True)
+                click.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
+            click.echo(without_secrets(_message(error, debug)), err=True)
             ctx.exit(_exit_code(error))
 
 

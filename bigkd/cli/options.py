@@ -186,6 +186,19 @@ resume_option = click.option(
     "--resume", is_flag=True, help="Go on from what an interrupted run has finished."
 )
 
+resume_or_fresh_option = click.option(
+    "--resume/--fresh",
+    default=None,
+    help="Go on from what earlier runs have finished and kept, or begin anew.  [default: resume]",
+)
+
+data_option = click.option(
+    "--data",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="Path of one of the job's data, in place of the one in the file; may be repeated.",
+)
+
 run_options = together(
     scheduler_option,
     resume_option,

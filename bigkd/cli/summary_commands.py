@@ -7,7 +7,7 @@ import click
 import xarray as xr
 
 from bigkd import finc
-from bigkd.cli.checked import checked, given, given_kernel
+from bigkd.cli.checked import checked, given, given_kernel, named_paths
 from bigkd.cli.options import (
     choice_options,
     feature_options,
@@ -21,7 +21,6 @@ from bigkd.cli.options import (
 from bigkd.cli.records import comparison_record, print_json, summary_record
 from bigkd.cli.reporting import reporting
 from bigkd.cli.tables import print_comparison, print_summary
-from bigkd.errors import InputError
 from bigkd.io import save_dataset
 from bigkd.jobs.comparisons.modes import ChoicesPart, FeaturesPart
 from bigkd.jobs.rows import RowsPart
@@ -142,7 +141,7 @@ def compare(
 ) -> None:
     """Compare every ordered pair of stored summaries, and each with the mixture of the others."""
     choices = checked(ChoicesPart, given(options, ChoicesPart))
-    paths = _named(summaries)
+    paths = named_paths(summaries)
     if store is not None:
         require_replaceable(store, overwrite=overwrite)
     result = finc.compare_many(
@@ -163,25 +162,6 @@ def compare(
 
 def _collection(rows: str, options: Mapping[str, Any]) -> RowsPart:
     return checked(RowsPart, {"path": rows, **given(options, RowsPart)})
-
-
-def _named(summaries: tuple[str, ...]) -> dict[str, str]:
-    """Paths by name.
-
-    Raises
-    ------
-    InputError
-        If an argument is not NAME=SUMMARY, or two have one name.
-    """
-    paths: dict[str, str] = {}
-    for text in summaries:
-        name, separator, path = text.partition("=")
-        if not (name and separator and path):
-            raise InputError(f"compare needs arguments NAME=SUMMARY; got {text!r}.")
-        if name in paths:
-            raise InputError(f"two summaries are called {name!r}; give each a name of its own.")
-        paths[name] = path
-    return paths
 
 
 def _present(summary: xr.Dataset, store: str, *, as_json: bool, quiet: bool) -> None:

@@ -1,16 +1,16 @@
 """Thresholds: results that end a command with an exit code of its own."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import click
-import xarray as xr
 
 from bigkd.cli.checked import flag
-from bigkd.cli.failures import THRESHOLD
 from bigkd.errors import InputError
 from bigkd.jobs import Job
+from bigkd.jobs.schema import WhatPart
+from bigkd.jobs.thresholds import ThresholdsPart
 
 fail_if_significant_option = click.option(
     "--fail-if-significant", is_flag=True, help="Exit with 3 if any mode is significant."
@@ -44,69 +44,53 @@ fail_if_error_above_option = click.option(
 )
 
 
-class Threshold(NamedTuple):
-    """What may be asked of a result."""
-
-    variables: set[str]
-    """What is judged, of what a job makes."""
-
-    needed: str
-    """Which jobs make it."""
-
-    exceeded: Callable[[xr.DataArray, Any], Any]
-    """Whether values are beyond a limit."""
-
-
-_JUDGED = {
-    "fail_if_significant": Threshold({"significant"}, "modes", lambda values, _: values.any()),
-    "fail_if_rejected": Threshold(
-        {"rejected"}, "a test: two_sample, or distance with a test", lambda values, _: values.any()
-    ),
-    "fail_above": Threshold(
-        {"distance", "dissimilarity", "mmd2"},
-        "distances: distance, distance_matrix, did or did_matrix; or an mmd2: mmdpca, unless told "
-        "not to measure it, or mmdpca_distance",
-        lambda values, limit: (values > limit).any(),
-    ),
-    "fail_if_explained_below": Threshold(
-        {"explained_share"},
-        "shares: mmdpca, unless told not to measure MMDs",
-        lambda values, limit: not values.sum() >= limit,
-    ),
-    "fail_if_error_above": Threshold(
-        {"subspace_error"}, "subspaces: mmdpca", lambda values, limit: (values > limit).any()
-    ),
+_OPTIONS = {
+    "significant": "fail_if_significant",
+    "rejected": "fail_if_rejected",
+    "above": "fail_above",
+    "explained_below": "fail_if_explained_below",
+    "error_above": "fail_if_error_above",
 }
+"""Options by the keys of ``fail_if``."""
 
 
-def thresholds_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The thresholds that were set.
+def with_thresholds(job: Job, options: Mapping[str, Any]) -> Job:
+    """`job` with the thresholds of the command line, for all comparisons that they can judge.
 
     Raises
     ------
     InputError
-        If a limit is not a number that can be exceeded.
+        If a limit is not a number that can be exceeded, or there is nothing to judge.
     """
-    found = {name: options.get(name) for name in _JUDGED}
-    given = {
-        name: value for name, value in found.items() if value is not None and value is not False
-    }
-    for name, limit in given.items():
+    found = {key: options.get(name) for key, name in _OPTIONS.items()}
+    given = {key: limit for key, limit in found.items() if limit is not None and limit is not False}
+    if not given:
+        return job
+    for key, limit in given.items():
         if limit is not True and not 0 <= limit < math.inf:
-            raise InputError(f"{flag(name)} must be finite and not negative; got {limit}.")
-    return given
+            raise InputError(f"{_flag(key)} must be finite and not negative; got {limit}.")
+    _require_judged(job, ThresholdsPart(**given))
+    if not job.comparisons:
+        return job.model_copy(update={"fail_if": _more(job, given)})
+    entries = {
+        name: entry.model_copy(update={"fail_if": _more(entry, given)})
+        for name, entry in job.comparisons.items()
+    }
+    return job.model_copy(update={"comparisons": entries})
 
 
-def require_judged(job: Job, thresholds: Mapping[str, Any]) -> None:
-    """Raise InputError for a threshold of what `job` does not make, before the long work."""
-    for name in thresholds:
-        if not _JUDGED[name].variables & job.comparison.judged:
-            raise InputError(f"{flag(name)} is for jobs that make {_JUDGED[name].needed}.")
+def _require_judged(job: Job, thresholds: ThresholdsPart) -> None:
+    judged = frozenset[str]().union(*(entry.comparison.judged for entry in job.entries().values()))
+    for key, needed in thresholds.unjudged(judged).items():
+        raise InputError(f"{_flag(key)} is for jobs that make {needed}.")
 
 
-def judge(result: xr.Dataset, thresholds: Mapping[str, Any]) -> None:
-    """End the command with an exit code of its own if a threshold is exceeded."""
-    for name, limit in thresholds.items():
-        for variable in _JUDGED[name].variables & {*map(str, result.data_vars)}:
-            if bool(_JUDGED[name].exceeded(result[variable], limit)):
-                click.get_current_context().exit(THRESHOLD)
+def _more(what: WhatPart, given: Mapping[str, Any]) -> ThresholdsPart:
+    """Thresholds of `what`, and those that are `given` as far as they fit."""
+    unfit = ThresholdsPart(**given).unjudged(what.comparison.judged)
+    fitting = {key: limit for key, limit in given.items() if key not in unfit}
+    return what.fail_if.model_copy(update=fitting)
+
+
+def _flag(key: str) -> str:
+    return flag(_OPTIONS[key])

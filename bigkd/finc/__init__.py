@@ -14,7 +14,7 @@ from bigkd.finc.features import ScaledRule
 from bigkd.finc.find import modes
 from bigkd.finc.results import load_modes, save_modes
 from bigkd.finc.scores import score
-from bigkd.finc.sheets import contact_sheet
+from bigkd.finc.sheets import contact_sheet, top_pictures
 from bigkd.finc.stored import add_rows, load_summary, summarize
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "save_modes",
     "score",
     "summarize",
+    "top_pictures",
 ]

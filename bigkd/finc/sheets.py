@@ -10,7 +10,7 @@ import xarray as xr
 from bigkd.backends import to_host
 from bigkd.errors import InputError
 from bigkd.io import Source, open_rows
-from bigkd.io.images import as_pictures, sheet_path, write_sheet
+from bigkd.io.images import Picture, as_pictures, sheet_path, write_sheet
 
 
 def contact_sheet(
@@ -62,6 +62,52 @@ def contact_sheet(
         If Pillow is not installed: ``pip install 'bigkd[images]'``.
     """
     target = sheet_path(path)
+    lines = np.arange(modes.sizes.get("mode", 0))
+    if only_significant:
+        lines = lines[modes["significant"].values]
+    drawn = _pictures(images, modes, lines, collection, n_columns, value_range, dim)
+    return write_sheet(target, drawn, _captions(modes, lines, collection), title="Modes")
+
+
+def top_pictures(
+    images: Any,
+    modes: xr.Dataset,
+    *,
+    collection: Literal["test", "reference"] = "test",
+    n_columns: int = 10,
+    value_range: tuple[float, float] | None = None,
+    dim: Hashable | None = None,
+) -> list[list[Picture]]:
+    """Pictures of the top rows of each mode, as `contact_sheet` draws them.
+
+    Parameters
+    ----------
+    images, modes, collection, n_columns, value_range, dim
+        As for `contact_sheet`.
+
+    Returns
+    -------
+    list[list[Picture]]
+        A list for each mode, of arrays ``(y, x, 3)``, uint8, largest score first.
+
+    Raises
+    ------
+    InputError
+        As `contact_sheet`.
+    """
+    lines = np.arange(modes.sizes.get("mode", 0))
+    return _pictures(images, modes, lines, collection, n_columns, value_range, dim)
+
+
+def _pictures(
+    images: Any,
+    modes: xr.Dataset,
+    lines: Any,
+    collection: str,
+    n_columns: int,
+    value_range: tuple[float, float] | None,
+    dim: Hashable | None,
+) -> list[list[Picture]]:
     if f"top_index_{collection}" not in modes:
         raise InputError(
             f"modes has no top_index_{collection}; collection must be 'test' or 'reference', and "
@@ -69,17 +115,13 @@ def contact_sheet(
         )
     source = open_rows(images, name="images", dim=dim)
     index = modes[f"top_index_{collection}"].values[:, :n_columns]
-    lines = np.arange(index.shape[0])
-    if only_significant:
-        lines = lines[modes["significant"].values]
     if int(index.max()) >= source.n_rows:
         raise InputError(
             f"images has {source.n_rows} pictures and the modes name row {int(index.max())}; they "
             f"must be those of the {collection} set, in the same order."
         )
-    pictures = [_read(source, index[line]) for line in lines]
-    drawn = as_pictures(pictures, source.row_shape, value_range)
-    return write_sheet(target, drawn, _captions(modes, lines, collection), title="Modes")
+    rows = [_read(source, index[line]) for line in lines]
+    return as_pictures(rows, source.row_shape, value_range)
 
 
 def _read(source: Source, index: Any) -> np.ndarray[Any, Any]:

@@ -1,7 +1,8 @@
-"""A job file in, a result store out."""
+"""A job file in, result stores out."""
 
 from bigkd.jobs.load import load_job
-from bigkd.jobs.run import Outcome, run_job
+from bigkd.jobs.records import ComparisonRecord, Judgement, RunRecord
+from bigkd.jobs.run import run_job
 from bigkd.jobs.schema import Job
 
-__all__ = ["Job", "Outcome", "load_job", "run_job"]
+__all__ = ["ComparisonRecord", "Job", "Judgement", "RunRecord", "load_job", "run_job"]

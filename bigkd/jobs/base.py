@@ -6,13 +6,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 from dask.utils import parse_bytes
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
+from bigkd.io.urls import url_problem
+
 
 class Part(BaseModel):
     """A mapping of a job file: unknown keys refused, nothing converted, nothing changed later."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False
-    )
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, validate_default=False,
+        hide_input_in_errors=True,
+    )  # fmt: skip
 
 
 def located(value: str, info: ValidationInfo) -> str:
@@ -20,6 +23,9 @@ def located(value: str, info: ValidationInfo) -> str:
     if "\0" in value:
         raise ValueError("must be a path without NUL characters")
     folder = (info.context or {}).get("folder")
+    problem = url_problem(value)
+    if problem is not None:
+        raise ValueError(problem)
     if folder is None or "://" in value:
         return value
     return str(Path(folder) / value)
@@ -41,6 +47,9 @@ def _bytes(value: Any) -> Any:
 
 
 def _scheduler(value: str) -> str:
+    problem = url_problem(value)
+    if problem is not None:
+        raise ValueError(problem)
     if value in ("sync", "threads", "local") or "://" in value:
         return value
     raise ValueError(

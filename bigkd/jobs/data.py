@@ -4,16 +4,19 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import xarray as xr
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from bigkd.errors import InputError
 from bigkd.io import Source, load_array, open_labelled
 from bigkd.io.image_folder import holds_pictures
-from bigkd.jobs.rows import RowsPart, spelled_out
+from bigkd.jobs.rows import RowsPart, path_or
 
 
 class DataPart(RowsPart):
     """A collection of data."""
+
+    def look(self) -> None:
+        """Nothing: labelled data are opened by whoever needs them."""
 
     def open_data(self, name: str, *, value_dim: str | None = None) -> Source | xr.DataArray:
         """The data, with the coordinates that their store has, not read yet.
@@ -99,5 +102,5 @@ def _datum(source: Source, row: int) -> Any:
     return source.take(row, row + 1).reshape(source.row_shape)
 
 
-DataField: TypeAlias = Annotated[DataPart, BeforeValidator(spelled_out)]
-DatumField: TypeAlias = Annotated[DatumPart, BeforeValidator(spelled_out)]
+DataField: TypeAlias = Annotated[DataPart, path_or(DataPart)]
+DatumField: TypeAlias = Annotated[DatumPart, path_or(DatumPart)]

@@ -11,6 +11,8 @@ from bigkd.errors import JobFileError
 from bigkd.jobs.explain import Path
 
 _TAGS = ("bool", "float", "int", "map", "null", "seq", "str", "timestamp")
+_MOST_BITS = 64
+_TOO_LARGE = f"a whole number has more than {_MOST_BITS} bits"
 
 
 class Document(NamedTuple):
@@ -55,21 +57,23 @@ def read_yaml(text: str, name: str) -> Document:
     JobFileError
         If it is not YAML, a key stands twice, or a value is not plain.
     """
-    loader = _Loader(text)
-    lines: dict[Path, int] = {}
+    loader, lines = None, dict[Path, int]()
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         values = None if node is None else _plain(loader, node, (), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
         raise JobFileError(f"{name}{at}: {error.problem}.") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise JobFileError(f"{name}: not YAML: {error}.") from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        why = " ".join(str(error).split())
+        raise JobFileError(f"{name}: not YAML: {why}.") from error
     except RecursionError as error:
         raise JobFileError(f"{name}: nested too deeply for a job file.") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return Document(values, lines)
 
 
@@ -83,6 +87,8 @@ def read_toml(text: str, name: str) -> Document:
     """
     try:
         values = tomllib.loads(text)
+        if _is_too_large(values):
+            raise ValueError(_TOO_LARGE)
     except tomllib.TOMLDecodeError as error:
         found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
         if found is None:
@@ -91,6 +97,8 @@ def read_toml(text: str, name: str) -> Document:
         raise JobFileError(f"{name}, line {line}, column {column}: {problem}.") from error
     except RecursionError as error:
         raise JobFileError(f"{name}: nested too deeply for a job file.") from error
+    except ValueError as error:  # numbers of too many digits
+        raise JobFileError(f"{name}: {error}.") from error
     return Document(values, _toml_lines(text))
 
 
@@ -108,7 +116,19 @@ def _plain(loader: _Loader, node: yaml.Node, path: Path, lines: dict[Path, int])
             lines[*path, at] = item.start_mark.line + 1
             items.append(_plain(loader, item, (*path, at), lines))
         return items
-    return loader.construct_object(node)
+    value = loader.construct_object(node)
+    if _is_too_large(value):
+        raise yaml.MarkedYAMLError(problem=_TOO_LARGE, problem_mark=node.start_mark)
+    return value
+
+
+def _is_too_large(value: Any) -> bool:
+    """Whether a whole number of more than 64 bits is in `value`."""
+    if isinstance(value, dict):
+        return any(map(_is_too_large, value.values()))
+    if isinstance(value, list):
+        return any(map(_is_too_large, value))
+    return isinstance(value, int) and value.bit_length() > _MOST_BITS
 
 
 def _mapping(

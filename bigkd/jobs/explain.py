@@ -2,12 +2,17 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
+
+_TAGS = ("name", "kind")
+"""Keys that tell which of several models a mapping is."""
+
+_MOST_LETTERS = 1000
 
 
 class Problem(NamedTuple):
@@ -51,13 +56,25 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: Any) -> Problem
     if kind == "missing":
         return Problem(path, f"is missing{_meaning(model, path, data)}.")
     if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return Problem(path, _wrong_tag(detail, _names(model, path, data)))
+        known = [value for part in _parts(model, path, data) for value in _choices(part)]
+        return Problem(path, _wrong_tag(detail, [str(value) for value in known]))
     if kind in ("model_type", "model_attributes_type"):
-        return Problem(path, f"must be a mapping of keys to values; got {given!r}.")
+        return Problem(path, f"must be a mapping of keys to values; got {_shown(given)}.")
     message = detail["msg"].replace("Input should be", "must be")
     if message.startswith("Value error, "):
-        return Problem(path, message.removeprefix("Value error, ").rstrip(".") + ".")
-    return Problem(path, f"{message}; got {given!r}.")
+        return Problem(path, _cut(message.removeprefix("Value error, ")).rstrip(".") + ".")
+    return Problem(path, f"{_cut(message)}; got {_shown(given)}.")
+
+
+def _shown(given: Any) -> str:
+    try:
+        return _cut(repr(given))
+    except ValueError:  # Python does not write numbers of so many digits
+        return "a number of too many digits"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
 
 
 def _path_in(data: Any, loc: Path) -> Path:
@@ -69,7 +86,7 @@ def _path_in(data: Any, loc: Path) -> Path:
         if inside:
             at = at[part]
         # What is not there is a tag, unless it comes last: then it is the key that is missing.
-        elif number < len(loc) - 1 or not isinstance(at, Mapping) or at.get("name") == part:
+        elif number < len(loc) - 1 or not isinstance(at, Mapping) or part in _tags(at):
             continue
         path.append(part)
     return tuple(path)
@@ -88,13 +105,19 @@ def _parts(model: type[BaseModel], path: Path, data: Any) -> list[type[BaseModel
         fields = [field for part in found if (field := part.model_fields.get(str(key))) is not None]
         by_name = any(get_origin(field.annotation) is dict for field in fields)
         found = [part for field in fields for part in _models(field.annotation)]
-    name = at.get("name") if isinstance(at, Mapping) else None
-    named = [
-        part
-        for part in found
-        if "name" in part.model_fields and name in get_args(part.model_fields["name"].annotation)
-    ]
+    tags = _tags(at) if isinstance(at, Mapping) else []
+    named = [part for part in found if any(tag in _choices(part) for tag in tags)]
     return named or found
+
+
+def _tags(at: Mapping[str, Any]) -> list[Any]:
+    return [at.get(key) for key in _TAGS]
+
+
+def _choices(part: type[BaseModel]) -> list[Any]:
+    """The values of the key that tells `part` from other models."""
+    found = [part.model_fields[key].annotation for key in _TAGS if key in part.model_fields]
+    return [value for kind in found if get_origin(kind) is Literal for value in get_args(kind)]
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -113,16 +136,11 @@ def _meaning(model: type[BaseModel], path: Path, data: Any) -> str:
     return ""
 
 
-def _names(model: type[BaseModel], path: Path, data: Any) -> list[str]:
-    """The names of the models that may stand at `path`."""
-    parts = _parts(model, path, data)
-    return [str(name) for part in parts for name in get_args(part.model_fields["name"].annotation)]
-
-
 def _wrong_tag(detail: ErrorDetails, names: Sequence[str]) -> str:
     context = detail.get("ctx", {})
+    key = str(context.get("discriminator", "name")).strip("'")
     if "tag" not in context:
-        return f"must have a name: {', '.join(names)}."
+        return f"must have a {key}: {', '.join(names)}."
     tag = str(context["tag"])
     listed = ", ".join(repr(name) for name in names)
-    return f"has the name {tag!r}, which must be one of {listed}.{suggestion(tag, names)}"
+    return f"has the {key} {tag!r}, which must be one of {listed}.{suggestion(tag, names)}"

@@ -1,5 +1,6 @@
 """The kernel of a job: its name and parameters, or a rule that finds its length."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
@@ -160,13 +161,18 @@ SpectralPart: TypeAlias = (
 )
 AnyPart: TypeAlias = SpectralPart | TrianglePart | EpanechnikovPart | PolynomialPart
 
+SpectralNamed: TypeAlias = Annotated[SpectralPart, Field(discriminator="name")]
+AnyNamed: TypeAlias = Annotated[AnyPart, Field(discriminator="name")]
+
 SpectralKernelField: TypeAlias = Annotated[
-    Annotated[SpectralPart, Field(discriminator="name")], BeforeValidator(_spelled_out)
+    SpectralNamed,
+    BeforeValidator(_spelled_out, json_schema_input_type=Literal["auto", "median"] | SpectralNamed),
 ]
 """A kernel with random Fourier features."""
 
 KernelField: TypeAlias = Annotated[
-    Annotated[AnyPart, Field(discriminator="name")], BeforeValidator(_spelled_out)
+    AnyNamed,
+    BeforeValidator(_spelled_out, json_schema_input_type=Literal["auto", "median"] | AnyNamed),
 ]
 """Any kernel."""
 
@@ -188,7 +194,7 @@ def _by_name(value: Any) -> Any:
 
 
 LengthKernelField: TypeAlias = Annotated[
-    Annotated[AnyPart, Field(discriminator="name")],
+    AnyNamed,
     BeforeValidator(_by_name),
     AfterValidator(of_a_length),
 ]
@@ -198,3 +204,11 @@ KERNELS: Mapping[str, type[KernelPart]] = {part.family.name: part for part in ge
 """The kernels by name."""
 
 AUTO = GaussianPart(name="gaussian", bandwidth="auto")
+
+
+def found_kernel(part: Part, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The field ``kernel`` with the length that a rule found, where `part` has a rule."""
+    if not isinstance(part, LengthPart) or part.bandwidth is None:
+        return {}
+    parameters = json.loads(attrs["kernel_parameters"])
+    return {"kernel": {"name": attrs["kernel"], **parameters}}

@@ -1,16 +1,17 @@
 """Collections of rows in a job file, and how they are read."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Self, TypeAlias, get_args, get_origin
 
 import xarray as xr
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from bigkd import shapes
 from bigkd.io import Source, open_rows
 from bigkd.io.meshes import FORMATS
 from bigkd.io.zarr_rows import Missing
 from bigkd.jobs.base import Location, Part, Size, Whole
+from bigkd.jobs.snapshot import taken
 from bigkd.shapes.elements import Degenerate
 from bigkd.shapes.results import Orientation
 
@@ -33,21 +34,32 @@ class RowsPart(Part):
         """Last part of the path."""
         return self.path.rstrip("/").rpartition("/")[2]
 
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width that pictures are resampled to."""
+        return None if self.image_size is None else (self.image_size[0], self.image_size[1])
+
     def open(self, name: str) -> Source:
         """The rows, not read yet; messages call them `name`."""
         return self._opened(name)
 
+    def look(self) -> None:
+        """Open the rows for all comparisons of a run: see `bigkd.jobs.snapshot`."""
+        self.open(self.name)
+
     def _opened(self, name: str, **beside: str | None) -> Source:
-        size = None if self.image_size is None else (self.image_size[0], self.image_size[1])
-        return open_rows(
-            self.path,
-            name=name,
-            columns=None if self.columns is None else tuple(self.columns),
-            block_rows=self.block_rows,
-            missing=self.missing,
-            image_size=size,
-            **beside,
-        )
+        def opened() -> Source:
+            return open_rows(
+                self.path,
+                name=name,
+                columns=None if self.columns is None else tuple(self.columns),
+                block_rows=self.block_rows,
+                missing=self.missing,
+                image_size=self.size,
+                **beside,
+            )
+
+        return open_rows(taken(f"{self.model_dump_json()} {beside}", opened), name=name)
 
 
 class WeightedRowsPart(RowsPart):
@@ -85,6 +97,11 @@ class CollectionPart(WeightedRowsPart):
         """Whether there are directions."""
         return self.is_mesh or self.vectors is not None
 
+    def look(self) -> None:
+        """Open the rows; a surface is read whole by whoever needs it."""
+        if not self.is_mesh:
+            self.open_shape(self.name)
+
     def open_shape(self, name: str) -> Source | xr.Dataset:
         """The surface of a mesh file, or the rows, not read yet."""
         if not self.is_mesh:
@@ -118,6 +135,61 @@ def spelled_out(value: Any) -> Any:
     raise ValueError(f"must be a path, or a mapping with a path; got {value!r}")
 
 
-RowsField: TypeAlias = Annotated[RowsPart, BeforeValidator(spelled_out)]
-WeightedRowsField: TypeAlias = Annotated[WeightedRowsPart, BeforeValidator(spelled_out)]
-CollectionField: TypeAlias = Annotated[CollectionPart, BeforeValidator(spelled_out)]
+def path_or(part: Any) -> BeforeValidator:
+    """What makes a field of type `part` take a path, too; its JSON schema says so."""
+    return BeforeValidator(spelled_out, json_schema_input_type=str | part)
+
+
+RowsField: TypeAlias = Annotated[RowsPart, path_or(RowsPart)]
+WeightedRowsField: TypeAlias = Annotated[WeightedRowsPart, path_or(WeightedRowsPart)]
+CollectionField: TypeAlias = Annotated[CollectionPart, path_or(CollectionPart)]
+
+
+def collections_of(part: Any) -> Iterator[RowsPart]:
+    """Every collection that a part of a job names."""
+    if isinstance(part, RowsPart):
+        yield part
+    elif isinstance(part, Part):
+        for name in type(part).model_fields:
+            yield from collections_of(getattr(part, name))
+    elif isinstance(part, Mapping):
+        for value in part.values():
+            yield from collections_of(value)
+
+
+def named_data(part: type[BaseModel], values: Any, data: Mapping[str, Any], used: set[str]) -> Any:
+    """`values` of a `part` with what is in `data` in the place of its names, noted in `used`."""
+    if not isinstance(values, Mapping):
+        return values
+    found = dict(values)
+    for name, value in values.items():
+        if name not in part.model_fields or not is_collection(part, name):
+            continue
+        if isinstance(value, Mapping) and _is_mapping(part, name):
+            found[name] = {key: _of_name(one, data, used) for key, one in value.items()}
+        else:
+            found[name] = _of_name(value, data, used)
+    return found
+
+
+def is_collection(part: type[BaseModel], name: str) -> bool:
+    """Whether a field is a collection, or holds several."""
+    field = part.model_fields.get(name)
+    return field is not None and _holds_rows(field.annotation)
+
+
+def _holds_rows(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, RowsPart):
+        return True
+    return any(map(_holds_rows, get_args(annotation)))
+
+
+def _is_mapping(part: type[BaseModel], name: str) -> bool:
+    return get_origin(part.model_fields[name].annotation) is dict
+
+
+def _of_name(value: Any, data: Mapping[str, Any], used: set[str]) -> Any:
+    if isinstance(value, str) and value in data:
+        used.add(value)
+        return data[value]
+    return value

@@ -1,83 +1,176 @@
 """A job carried out."""
 
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
 
+import numpy as np
 import xarray as xr
 
+from bigkd import __version__
 from bigkd.engine import NonFinite, Options, Reporting
-from bigkd.errors import InputError
-from bigkd.jobs.schema import Job, OutputPart, RunPart
-from bigkd.jobs.workspace import require_replaceable, workspace
+from bigkd.engine.ledger import open_ledger
+from bigkd.engine.schedulers import Scheduler
+from bigkd.errors import BigkdError, ClusterError, DataError, InputError, LockedError
+from bigkd.jobs.clusters import opened_cluster
+from bigkd.jobs.comparisons.base import Draw
+from bigkd.jobs.pins import Pins
+from bigkd.jobs.places import locations, require_apart
+from bigkd.jobs.published import begun, publish
+from bigkd.jobs.records import ComparisonRecord, Judgement, RunRecord, Verdict
+from bigkd.jobs.report import require_drawing
+from bigkd.jobs.rows import collections_of
+from bigkd.jobs.schema import EntryPart, Job, RunPart
+from bigkd.jobs.snapshot import one_snapshot
+from bigkd.jobs.workspace import Workspace, checkpoint_of, require_replaceable, workspace
+
+THRESHOLD = 3
+"""Exit code of a run whose results are beyond a threshold."""
 
 
-class Outcome(NamedTuple):
-    """What a job led to."""
+def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None) -> RunRecord:
+    """Carry out a job: make its results, judge them, add to the history, write the report.
 
-    result: xr.Dataset
-    store: str | None
-    """Where the result was written."""
-
-    sheet: Path | None
-    """Where the picture of it was written."""
-
-    n_resumed: int
-    """Finished segments of an earlier run that were there to go on from."""
-
-
-def run_job(job: Job, *, resume: bool = False, progress: Reporting = None) -> Outcome:
-    """Carry out a job: compare, write the result, draw its sheet.
-
-    The result's store appears whole or not at all. While the job runs it holds ``<store>.lock`` and
-    keeps finished work in ``<store>.checkpoint`` and, of a result in tiles, in a folder beside the
-    store; all of them go when it succeeds.
+    Each result's store appears whole or not at all. While the job runs it holds ``<store>.lock``
+    and keeps finished work in ``<store>.checkpoint``; of a result in tiles, in a folder beside the
+    store. These go when it succeeds, but for the summaries that a job with comparisons keeps for
+    its next run.
 
     Parameters
     ----------
     job
         From `load_job`, or made by hand.
     resume
-        Go on from what an interrupted run of the same job has finished, to the same bits;
-        otherwise that is removed first.
+        Go on from what an interrupted run of the same job has finished, to the same bits, and from
+        summaries that were kept; with False both are removed first. By default it goes on where
+        there is a place to keep them.
     progress
         As for `bigkd.finc.modes`; by default the job's own `progress_log`.
+
+    Returns
+    -------
+    RunRecord
+        Every comparison with its result and verdict, and the exit code of the command line. Where a
+        job has several comparisons, one that fails because of its data or its arguments does not
+        keep the others from being made.
 
     Raises
     ------
     LockedError
         If another run writes the same output.
+    ClusterError
+        If the cluster fails; run it again to go on.
     BigkdError
-        As the function that makes the result. What can be checked before the rows are read is.
+        As the function that makes the only result. What can be checked before rows are read is.
     """
-    output, comparison = job.output, job.comparison
-    draw = None if output.sheet is None else comparison.drawing(output.images)
-    shown = job.run.progress_log if progress is None else progress
-    with workspace(
-        output.store,
-        checkpoint=job.run.checkpoint,
-        keep_checkpoints=job.run.keep_checkpoints,
-        resume=resume,
-    ) as place:
-        _refuse_existing(output)
-        how = options_of(job.run, place.checkpoint, shown, nonfinite=comparison.policy)
-        if output.store is None:
-            result = comparison.carry_out(how)
-        else:
-            result = comparison.carry_out_to(output.store, how)
-        sheet = None
-        if output.sheet is not None and draw is not None:
-            Path(output.sheet).parent.mkdir(parents=True, exist_ok=True)
-            sheet = draw(result, output.sheet)
-    return Outcome(result, output.store, sheet, place.n_found)
+    require_places_apart(job)
+    if job.output.report is not None:
+        require_drawing()
+    entries = job.entries()
+    draws = {name: _drawing(entry) for name, entry in entries.items()}
+    began, zero = np.datetime64(time.time_ns(), "ns"), time.monotonic()
+    with _workspace(job, resume=resume) as place:
+        refuse_existing(job)
+        folder = place.checkpoint if job.keeps_summaries else None
+        run_id = begun(folder)
+        pins = Pins(folder, run_id)
+        with opened_cluster(job.place) as cluster:
+            scheduler = cluster or job.run.scheduler
+            shown = job.run.progress_log if progress is None else progress
+            compare = _Comparing(job, place, pins, scheduler, shown)
+            with one_snapshot(part.look for part in collections_of(job)):
+                made = [compare(name, entry, draws[name]) for name, entry in entries.items()]
+        record = RunRecord(
+            run_id=run_id,
+            time=began,
+            seconds=time.monotonic() - zero,
+            version=__version__,
+            job=job.model_dump_json(exclude_unset=True),
+            exit_code=_exit_code(made, compare.errors),
+            comparisons=tuple(made),
+            n_resumed=place.n_found,
+        )
+        record = publish(job, record, folder)
+        if compare.errors and not job.comparisons:
+            raise compare.errors[0]
+        if compare.errors:
+            place.keep_all()
+        elif folder is not None:
+            place.kept.update(compare.in_use)
+    return record
+
+
+class _Comparing:
+    """Carries out the comparisons of one run."""
+
+    def __init__(
+        self, job: Job, place: Workspace, pins: Pins, scheduler: Scheduler, progress: Reporting
+    ) -> None:
+        self._job, self._place, self._pins = job, place, pins
+        self._scheduler, self._progress = scheduler, progress
+        self.errors: list[BigkdError | OSError] = []
+        self.in_use: set[str] = set()
+
+    def __call__(self, name: str, entry: EntryPart, draw: Draw | None) -> ComparisonRecord:
+        """One of them; what is wrong with its data is noted, and does not stop the others."""
+        zero, store, sheet = time.monotonic(), self._job.store_of(name), None
+        result: xr.Dataset | None = None
+        message = ""
+        with open_ledger() as ledger:
+            try:
+                result = self._made(name, entry, store)
+                if draw is not None:
+                    sheet = _drawn(draw, result, str(entry.sheet))
+            except (ClusterError, LockedError):
+                raise
+            except (BigkdError, OSError) as error:
+                self.errors.append(error)
+                result, message = None, str(error)
+        self.in_use |= ledger.in_use
+        judgements = () if result is None else entry.fail_if.judgements(result)
+        return ComparisonRecord(
+            name=name,
+            kind=entry.comparison.kind,
+            verdict=_verdict(result, judgements),
+            message=message,
+            result=result,
+            judgements=judgements,
+            store=store,
+            sheet=sheet,
+            rows_read=ledger.rows_read,
+            rows_reused=ledger.rows_reused,
+            seconds=time.monotonic() - zero,
+        )
+
+    def _made(self, name: str, entry: EntryPart, store: str | None) -> xr.Dataset:
+        asked = entry.comparison
+        part = self._pins.applied(name, asked)
+        how = options_of(
+            self._job.run,
+            self._place.checkpoint,
+            self._progress,
+            nonfinite=part.policy,
+            scheduler=self._scheduler,
+        )
+        result = part.carry_out(how) if store is None else part.carry_out_to(store, how)
+        if part is asked:
+            self._pins.note(name, asked, result.attrs)
+        return result
 
 
 def options_of(
-    run: RunPart, checkpoint: str | None, progress: Reporting, *, nonfinite: NonFinite
+    run: RunPart,
+    checkpoint: str | None,
+    progress: Reporting,
+    *,
+    nonfinite: NonFinite,
+    scheduler: Scheduler = None,
 ) -> Options:
     """How passes run, as keywords of the functions that make them."""
     return Options(
         nonfinite=nonfinite,
-        scheduler=run.scheduler,
+        scheduler=scheduler or run.scheduler,
         progress=progress,
         checkpoint=checkpoint,
         memory_limit=run.memory_limit,
@@ -85,13 +178,69 @@ def options_of(
     )
 
 
-def _refuse_existing(output: OutputPart) -> None:
+def _workspace(job: Job, *, resume: bool | None) -> AbstractContextManager[Workspace]:
+    stores = [store for name in job.entries() if (store := job.store_of(name)) is not None]
+    if resume is None:
+        has_place = checkpoint_of(job.output.store, job.run.checkpoint) is not None
+        resume = has_place and job.run.keep_checkpoints
+    return workspace(
+        job.output.store,
+        stores=stores,
+        checkpoint=job.run.checkpoint,
+        keep_checkpoints=job.run.keep_checkpoints,
+        resume=resume,
+    )
+
+
+def _drawing(entry: EntryPart) -> Draw | None:
+    return None if entry.sheet is None else entry.comparison.drawing(entry.images)
+
+
+def _drawn(draw: Draw, result: xr.Dataset, path: str) -> Path:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return draw(result, path)
+
+
+def _verdict(result: xr.Dataset | None, judgements: Sequence[Judgement]) -> Verdict:
+    if result is None:
+        return "failed"
+    return "exceeded" if any(judged.exceeded for judged in judgements) else "fine"
+
+
+def _exit_code(made: Sequence[ComparisonRecord], errors: Sequence[BigkdError | OSError]) -> int:
+    """That of the first failure, else that of a threshold that was exceeded."""
+    if errors:
+        return errors[0].exit_code if isinstance(errors[0], BigkdError) else DataError.exit_code
+    return THRESHOLD if any(one.verdict == "exceeded" for one in made) else 0
+
+
+def require_places_apart(job: Job) -> None:
+    """Refuse to write over what is read, before the long work."""
+    read: dict[str, str] = {}
+    output = {f"output.{name}": path for name, path in locations(job.output)}
+    written = {name: path for name, path in output.items() if name != "output.images"}
+    for name, entry in job.entries().items():
+        read |= dict(locations(entry.comparison, name))
+        if entry.images is not None:
+            read[f"{name}.images"] = entry.images
+        if job.comparisons and entry.sheet is not None:
+            written[f"{name}.sheet"] = entry.sheet
+    if job.run.checkpoint is not None:
+        written["run.checkpoint"] = job.run.checkpoint
+    require_apart(read, written)
+
+
+def refuse_existing(job: Job) -> None:
     """Refuse to write over what must not be, before the long work."""
-    if output.store is not None:
-        require_replaceable(output.store, overwrite=output.overwrite)
-    if output.sheet is not None:
-        sheet = Path(output.sheet)
-        if sheet.exists() and not (output.overwrite and sheet.is_file()):
+    overwrite = job.output.overwrite
+    for name, entry in job.entries().items():
+        store = job.store_of(name)
+        if store is not None:
+            require_replaceable(store, overwrite=overwrite)
+        if entry.sheet is None:
+            continue
+        sheet = Path(entry.sheet)
+        if sheet.exists() and not (overwrite and sheet.is_file()):
             raise InputError(
                 f"{sheet} exists already; pass --overwrite, or overwrite: true in a job file, to "
                 f"replace a file."

@@ -97,7 +97,8 @@ def test_modes__choose_the_kernel(bigkd, folder, arguments, attrs):
 def test_modes__has_an_option_for_every_key_of_a_job():
     options = {parameter.name for parameter in compare_commands.modes.params}
     for part in (ModesPart, OutputPart, RunPart):
-        keys = set(part.model_fields) - {"progress_log"}
+        of_files = {"progress_log", "history", "report", "keep_summaries"}
+        keys = set(part.model_fields) - of_files
         assert keys <= options, part
     assert set(RowsPart.model_fields) - {"path"} <= options
 
@@ -203,8 +204,8 @@ def test_summaries__overwrite_is_asked_for(bigkd, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "a.zarr", "b.zarr"], "needs arguments NAME=SUMMARY; got 'a.zarr'"),
-        (["compare", "a=a.zarr", "a=b.zarr"], "two summaries are called 'a'"),
+        (["compare", "a.zarr", "b.zarr"], "expected NAME=PATH; got 'a.zarr'"),
+        (["compare", "a=a.zarr", "a=b.zarr"], "two paths are called 'a'"),
         (["compare", "a=a.zarr"], "at least two summaries; got 1"),
         (["compare", "a=a.zarr", "others=a.zarr"], "'others' names the mixture"),
         (

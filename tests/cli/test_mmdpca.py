@@ -11,7 +11,7 @@ import xarray as xr
 from bigkd import mmdpca
 from bigkd.cli import mmdpca_commands
 from bigkd.cli.mmdpca_options import given_tempered
-from bigkd.engine import session, stripes
+from bigkd.engine import graph, stripes
 from bigkd.io import load_dataset
 from bigkd.jobs.comparisons import (
     MmdpcaBackgroundPart,
@@ -248,8 +248,8 @@ def test_process__killed_and_resumed_gives_the_same_bits(start, folder, bigkd, m
     assert (code, out) == (-signal.SIGKILL, "")
     assert not (folder / "result.zarr").exists()
     monkeypatch.setattr(stripes, "STRIPE_WORK", 100_000)  # as in the process
-    restored, original = [], session.restore
-    monkeypatch.setattr(session, "restore", lambda *given: restored.append(1) or original(*given))
+    restored, original = [], graph.restore
+    monkeypatch.setattr(graph, "restore", lambda *given: restored.append(1) or original(*given))
     resumed = bigkd(*make, "--out", "result.zarr", "--resume")
     assert resumed.exit_code == 0
     assert f"Resumed: {len(restored)} finished segments were there." in resumed.stderr
@@ -328,7 +328,7 @@ PROJECT = ("mmdpca-project", "rows.npy")
         ([*FIT, "--pictures", "a.png"], "images must have shape (n, y, x) or (n, y, x, channel)"),
         ([*FIT, "--pictures", "a.pdf"], "sheet that must end in .html or .png; got 'a.pdf'."),
         ([*FIT, "--resume"], "nothing to resume from: name the store with --out"),
-        ([*FIT, "--out", "rows.npy"], "exists already; pass --overwrite"),
+        ([*FIT, "--out", "rows.npy"], "would be written over or into mmdpca.data"),
         ([*FIT, "--memory-limit", "1000"], "one task needs"),
         ([*FIT, "--fail-above", "nan"], "--fail-above must be finite and not negative; got nan."),
         ([*FIT, "--fail-if-explained-below", "-1"], "--fail-if-explained-below must be finite and"),

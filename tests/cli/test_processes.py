@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from bigkd.engine import session, stripes
+from bigkd.engine import graph, stripes
 from bigkd.io import load_dataset
 from bigkd.jobs.workspace import n_segments
 
@@ -93,9 +93,9 @@ def test_process__stopped_and_resumed_gives_the_same_bits(
     kept = n_segments(str(folder / "result.zarr.checkpoint"))
     monkeypatch.setattr(stripes, "STRIPE_WORK", 100_000)  # as in the process
     restored = []
-    original = session.restore
+    original = graph.restore
     monkeypatch.setattr(
-        session, "restore", lambda *arguments: restored.append(1) or original(*arguments)
+        graph, "restore", lambda *arguments: restored.append(1) or original(*arguments)
     )
     resumed = bigkd(*PAIR, "--out", "result.zarr", "--resume")
     assert resumed.exit_code == 0

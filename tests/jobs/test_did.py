@@ -67,7 +67,7 @@ def test_did__is_what_the_function_returns(carry_out, folder):
         "did:\n  f: photos/p0.png\n  g: {path: photos, row: 3}\n  lam: [1e-3, 1e-2]\n"
         "  promise: true\n  mask: mask.npy\n  scale: unit\n"
         "  y_kernel: {name: laplace, length_scale: 0.3}\n" + FEW
-    ).result
+    ).only.result
     photos = read_images(folder / "photos").values
     assert read_images(folder / "photos")["sample"].values.tolist()[0] == "b/p2.png"
     direct = did.dissimilarity(
@@ -85,7 +85,7 @@ def test_did__draws_what_matches(carry_out, folder, suffix):
     pair = "did:\n  f: photos/p0.png\n  g: photos/p1.png\n"
     (folder / "job.yaml").write_text(f"{pair}{FEW}output: {{sheet: new/match{suffix}}}\n")
     outcome = run_job(load_job(folder / "job.yaml"))
-    assert (outcome.sheet, outcome.store) == (path, None)
+    assert (outcome.only.sheet, outcome.only.store) == (path, None)
     f, g = (read_images(folder / "photos" / f"p{at}.png").values[0] for at in (0, 1))
     did.match(f, g, path=folder / f"direct{suffix}", **COARSE)
     assert path.read_bytes() == (folder / f"direct{suffix}").read_bytes()
@@ -97,13 +97,13 @@ def test_did__of_series_and_of_fields_with_coordinates(carry_out, folder):
     )
     series = np.load(folder / "series.npy")
     how = {"x_landmarks": 6, "y_landmarks": 8, "dims": ("time", "variable")}
-    same(found.result, did.dissimilarity(series[1], series[4], **how))
+    same(found.only.result, did.dissimilarity(series[1], series[4], **how))
 
     fields = "did:\n  f: {path: world.zarr/t, row: 1}\n  g: {path: world.zarr/t, row: 4}\n"
     found = carry_out(f"{fields}  weights: coslat\n")
     world = xr.open_zarr(folder / "world.zarr", consolidated=False).load()
     direct = did.dissimilarity(world["t"][1], world["t"][4], weights="coslat")
-    same(found.result, direct)
+    same(found.only.result, direct)
 
 
 def test_did__of_several_variables(carry_out, folder):
@@ -113,7 +113,7 @@ def test_did__of_several_variables(carry_out, folder):
     world = xr.open_zarr(folder / "world.zarr", consolidated=False)[["p", "t"]].load()
     f, g = world.isel(time=1), world.isel(time=4)
     for value_dim in ("variable", "what"):
-        found = carry_out(f"{text}  value_dim: {value_dim}\n").result
+        found = carry_out(f"{text}  value_dim: {value_dim}\n").only.result
         same(found, did.dissimilarity(f, g, y_landmarks=5, value_dim=value_dim))
 
 
@@ -159,11 +159,12 @@ def test_did_matrix__writes_tiles(carry_out, folder):
     outcome = carry_out(f"did_matrix:\n  collection: photos\n  lam: [1e-3, 1e-2]\n{FEW}")
     photos = read_images(folder / "photos")
     direct = did.matrix(photos, lam=[1e-3, 1e-2], scheduler="sync", **COARSE)
-    same(outcome.result.load(), direct)
-    assert outcome.result["searched"].values.tolist() == ["b/p2.png", "p0.png", "p1.png", "p3.png"]
+    same(outcome.only.result.load(), direct)
+    searched = outcome.only.result["searched"].values.tolist()
+    assert searched == ["b/p2.png", "p0.png", "p1.png", "p3.png"]
     found = open_tiled(folder / "out" / "result.zarr", kind="dissimilarities")
     assert found["dissimilarity"].chunks is not None
-    xr.testing.assert_identical(found.load(), outcome.result)
+    xr.testing.assert_identical(found.load(), outcome.only.result)
     assert {path.name for path in (folder / "out").iterdir()} == {"result.zarr"}
 
 
@@ -175,7 +176,7 @@ def test_did_matrix__of_two_collections_in_memory(carry_out, folder):
     with pytest.raises(errors.InputError, match="latitude"):
         carry_out(text)
     (folder / "job.yaml").write_text(text.replace("lat\n", "time\n").replace("cos", "coslat\n#"))
-    found = run_job(load_job(folder / "job.yaml")).result
+    found = run_job(load_job(folder / "job.yaml")).only.result
     world = xr.open_zarr(folder / "world.zarr", consolidated=False)["t"].load()
     same(found, did.matrix(world, world, weights="coslat", scheduler="sync"))
     assert list((folder / "out").iterdir()) == []
@@ -183,10 +184,10 @@ def test_did_matrix__of_two_collections_in_memory(carry_out, folder):
 
 def test_did_matrix__replaces_only_what_it_may(carry_out, folder):
     text = f"did_matrix:\n  collection: series.npy\n{SERIES}"
-    once = carry_out(text).result.load()
-    xr.testing.assert_identical(carry_out(text).result.load(), once)
+    once = carry_out(text).only.result.load()
+    xr.testing.assert_identical(carry_out(text).only.result.load(), once)
     carry_out("did:\n  f: photos/p0.png\n  g: photos/p1.png\n" + FEW)
-    xr.testing.assert_identical(carry_out(text).result.load(), once)
+    xr.testing.assert_identical(carry_out(text).only.result.load(), once)
     (folder / "job.yaml").write_text(
         f"{text}output: {{store: out/result.zarr, overwrite: false}}\n"
     )
@@ -216,7 +217,7 @@ MANY = f"did_matrix:\n  collection: series.npy\n{SERIES}"
 
 def test_did_matrix__resumes_to_the_same_bits(carry_out, folder, in_many_tiles, monkeypatch):
     made = counted(monkeypatch)
-    whole = carry_out(MANY).result.load()
+    whole = carry_out(MANY).only.result.load()
     n_tiles = len(made)
     with pytest.raises(KeyboardInterrupt) as caught:
         carry_out(MANY, progress=stop_while_comparing)
@@ -231,7 +232,7 @@ def test_did_matrix__resumes_to_the_same_bits(carry_out, folder, in_many_tiles, 
     outcome = carry_out(MANY, resume=True)
     assert outcome.n_resumed > 49 / 2
     assert outcome.n_resumed + len(made) == n_tiles
-    xr.testing.assert_identical(outcome.result.load(), whole)
+    xr.testing.assert_identical(outcome.only.result.load(), whole)
     assert {path.name for path in (folder / "out").iterdir()} == {"result.zarr"}
 
 
@@ -242,7 +243,7 @@ def test_did_matrix__starts_anew_without_resume(carry_out, folder, in_many_tiles
         ".result.zarr.partial", "result.zarr.checkpoint",
     }  # fmt: skip
     made = counted(monkeypatch)
-    assert carry_out(MANY).n_resumed == 0
+    assert carry_out(MANY, resume=False).n_resumed == 0
     assert len(made) > 49
     assert {path.name for path in (folder / "out").iterdir()} == {"result.zarr"}
 
@@ -273,7 +274,7 @@ def counted(monkeypatch):
 
 def test_did_nearest__names_pictures(carry_out, folder):
     text = f"did_nearest:\n  query: photos/p1.png\n  collection: photos\n  k: 3\n{FEW}"
-    found = carry_out(text).result
+    found = carry_out(text).only.result
     photos = read_images(folder / "photos")
     direct = did.nearest(
         photos.sel(sample="p1.png", drop=True), photos, 3, scheduler="sync", **COARSE
@@ -291,7 +292,7 @@ def test_did_nearest__takes_one_query_or_several(carry_out, folder, query):
     found = carry_out(f"did_nearest:\n  query: {query}\n  collection: series.npy\n  k: 2\n{SERIES}")
     several = series if query == "series.npy" else series[2]
     how = {"x_landmarks": 6, "y_landmarks": 8, "dims": ("time", "variable"), "scheduler": "sync"}
-    same(found.result, did.nearest(several, series, 2, **how))
+    same(found.only.result, did.nearest(several, series, 2, **how))
 
 
 def test_did_nearest__in_fields_with_coordinates(carry_out, folder):
@@ -300,7 +301,7 @@ def test_did_nearest__in_fields_with_coordinates(carry_out, folder):
     )
     found = carry_out(
         f"{text}  weights: coslat\n  x_kernel: {{name: gaussian, sigma: 0.3}}\n"
-    ).result
+    ).only.result
     world = xr.open_zarr(folder / "world.zarr", consolidated=False)["t"].load()
     how = {"weights": "coslat", "x_kernel": Gaussian(0.3), "scheduler": "sync"}
     same(found, did.nearest(world[2], world, 2, **how))
@@ -311,7 +312,7 @@ def test_pictures__of_two_sizes_are_resampled_if_told_so(carry_out, folder):
     with pytest.raises(errors.ShapeError, match="--image-size HEIGHT,WIDTH, for pictures in files"):
         carry_out(text.format("photos"))
     to = text.replace("small.png", "{{path: small.png, image_size: [16, 20]}}")
-    assert carry_out(to.format("photos")).result.attrs["grid"] == "y 16, x 20, channel 3"
+    assert carry_out(to.format("photos")).only.result.attrs["grid"] == "y 16, x 20, channel 3"
 
 
 def test_modes__takes_folders_of_pictures(carry_out, folder):
@@ -322,5 +323,5 @@ def test_modes__takes_folders_of_pictures(carry_out, folder):
     )
     (folder / "job.yaml").write_text(text + "output: {sheet: modes.png}\nrun: {scheduler: sync}\n")
     outcome = run_job(load_job(folder / "job.yaml"))
-    assert outcome.result.attrs["n_rows_test"] == 4
-    assert outcome.sheet.exists()
+    assert outcome.only.result.attrs["n_rows_test"] == 4
+    assert outcome.only.sheet.exists()

@@ -43,6 +43,9 @@ output:
   overwrite: false
   sheet: results/modes.html
   images: pictures.npy
+  history: history.zarr
+  report: report.html
+  keep_summaries: false
 run:
   scheduler: tcp://head:8786
   checkpoint: s3://bucket/scratch
@@ -80,6 +83,9 @@ store = "results/modes.zarr"
 overwrite = false
 sheet = "results/modes.html"
 images = "pictures.npy"
+history = "history.zarr"
+report = "report.html"
+keep_summaries = false
 
 [run]
 scheduler = "tcp://head:8786"

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from bigkd import errors, mmdpca
-from bigkd.engine import session, stripes
+from bigkd.engine import graph, stripes
 from bigkd.io import load_dataset
 from bigkd.jobs import load_job, run_job
 from bigkd.kernels import Laplace, Matern
@@ -51,7 +51,7 @@ def fitted(folder):
     (folder / "fit.yaml").write_text(
         "mmdpca: {data: rows.npy, k: 2}\noutput: {store: fit.zarr}\nrun: {scheduler: sync}\n"
     )
-    return run_job(load_job(folder / "fit.yaml")).result
+    return run_job(load_job(folder / "fit.yaml")).only.result
 
 
 def stored(folder, kind):
@@ -83,7 +83,7 @@ def same(found, direct, **names):
     ],
 )
 def test_mmdpca__is_what_the_function_returns(carry_out, folder, text, kernel):
-    found = carry_out(f"mmdpca:\n  data: rows.npy\n  k: 2\n  kernel: {text}\n").result
+    found = carry_out(f"mmdpca:\n  data: rows.npy\n  k: 2\n  kernel: {text}\n").only.result
     direct = mmdpca.fit(folder / "rows.npy", k=2, kernel=kernel, scheduler="sync")
     same(found, direct, data="rows.npy")
     xr.testing.assert_identical(stored(folder, "subspace"), found)
@@ -95,7 +95,7 @@ def test_mmdpca__takes_every_key(carry_out, folder):
         "  center: true\n  weights: weights.npy\n  method: features\n  n_landmarks: 40\n"
         "  n_frequencies: 60\n  n_directions: 5\n  n_points: 30\n  mmd: false\n  seed: 4\n"
         "  nonfinite: drop\n"
-    ).result
+    ).only.result
     direct = mmdpca.fit(
         folder / "rows.npy", k=3, kernel="laplace", a=0.5, center=True,
         weights=np.load(folder / "weights.npy"), method="features", n_landmarks=40,
@@ -109,15 +109,15 @@ def test_mmdpca__takes_every_key(carry_out, folder):
 def test_mmdpca__of_a_field_keeps_its_coordinates(carry_out, folder):
     found = carry_out("mmdpca:\n  data: world.zarr\n  k: 2\n  weights: coslat\n  center: true\n")
     direct = mmdpca.fit(world(folder), k=2, weights="coslat", center=True, scheduler="sync")
-    xr.testing.assert_allclose(found.result.drop_attrs(), direct.drop_attrs(), rtol=1e-10)
-    assert found.result["component"].dims == ("k", "lat", "lon")
-    assert np.isnan(found.result["component"].values[:, 2, 3]).all()
-    xr.testing.assert_identical(stored(folder, "subspace"), found.result)
+    xr.testing.assert_allclose(found.only.result.drop_attrs(), direct.drop_attrs(), rtol=1e-10)
+    assert found.only.result["component"].dims == ("k", "lat", "lon")
+    assert np.isnan(found.only.result["component"].values[:, 2, 3]).all()
+    xr.testing.assert_identical(stored(folder, "subspace"), found.only.result)
 
 
 def test_mmdpca__of_rows_along_another_axis(carry_out, folder):
     text = "mmdpca:\n  data: world.zarr\n  k: 2\n  dim: lon\n  nonfinite: drop\n"
-    found = carry_out(text).result
+    found = carry_out(text).only.result
     assert found["component"].dims == ("k", "time", "lat")
     direct = mmdpca.fit(world(folder), k=2, dim="lon", nonfinite="drop", scheduler="sync")
     xr.testing.assert_allclose(found.drop_attrs(), direct.drop_attrs(), rtol=1e-10)
@@ -129,14 +129,14 @@ def test_mmdpca__draws_components(carry_out, folder, suffix):
     image = pytest.importorskip("PIL.Image")
     sheet = f"output: {{sheet: new/parts.{suffix}}}\nrun: {{scheduler: sync}}\n"
     outcome = carry_out(f"mmdpca: {{data: world.zarr, k: 2}}\n{sheet}")
-    assert outcome.sheet == folder / "new" / f"parts.{suffix}"
+    assert outcome.only.sheet == folder / "new" / f"parts.{suffix}"
     if suffix == "html":
-        page = outcome.sheet.read_text(encoding="utf-8")
+        page = outcome.only.sheet.read_text(encoding="utf-8")
         assert page.count("<figure>") == 2
         assert "component 2: eigenvalue" in page
         return
-    pixels = np.asarray(image.open(outcome.sheet))
-    (first, second), zoom = outcome.result["component"].values, 4
+    pixels = np.asarray(image.open(outcome.only.sheet))
+    (first, second), zoom = outcome.only.result["component"].values, 4
     assert pixels.shape == (2 * 9 * zoom + 2, 14 * zoom, 3)
     for top, one in ((0, first), (9 * zoom + 2, second)):
         drawn = pixels[top : top + 9 * zoom : zoom, ::zoom, 0]
@@ -160,10 +160,10 @@ def test_mmdpca__resumes_to_the_same_bits(carry_out, folder, monkeypatch, method
         f"mmdpca:\n  data: {{path: rows.npy, block_rows: 10}}\n  k: 2\n  method: {method}\n"
         "  n_landmarks: 50\n"
     )
-    whole = carry_out(text).result
+    whole = carry_out(text).only.result
     shutil.rmtree(folder / "out")
-    restored, original = [], session.restore
-    monkeypatch.setattr(session, "restore", lambda *given: restored.append(1) or original(*given))
+    restored, original = [], graph.restore
+    monkeypatch.setattr(graph, "restore", lambda *given: restored.append(1) or original(*given))
 
     def stop(event):
         if event.label == label and event.done > event.total / 2:
@@ -173,8 +173,8 @@ def test_mmdpca__resumes_to_the_same_bits(carry_out, folder, monkeypatch, method
         carry_out(text, progress=stop)
     assert not (folder / "out" / "result.zarr").exists()
     outcome = carry_out(text, resume=True)
-    xr.testing.assert_identical(outcome.result, whole)
-    assert outcome.result["component"].values.tobytes() == whole["component"].values.tobytes()
+    xr.testing.assert_identical(outcome.only.result, whole)
+    assert outcome.only.result["component"].values.tobytes() == whole["component"].values.tobytes()
     assert outcome.n_resumed == len(restored) > 1
     assert {path.name for path in (folder / "out").iterdir()} == {"result.zarr"}
 
@@ -184,7 +184,7 @@ def test_mmdpca_project__is_what_the_function_returns(carry_out, folder, fitted,
     events = []
     text = "mmdpca_project:\n  data: {path: later.npy, block_rows: 20}\n  fit: fit.zarr\n"
     run = f"output: {{store: out/result.zarr}}\nrun: {{scheduler: {scheduler}}}\n"
-    found = carry_out(text + run, progress=events.append).result
+    found = carry_out(text + run, progress=events.append).only.result
     direct = mmdpca.project(folder / "later.npy", fitted, block_rows=20).compute()
     xr.testing.assert_identical(found["score"], direct)
     assert found.attrs == {"data": "later.npy", "fit": "fit.zarr"}
@@ -195,7 +195,7 @@ def test_mmdpca_project__is_what_the_function_returns(carry_out, folder, fitted,
 def test_mmdpca_project__keeps_the_labels_of_rows(carry_out, folder):
     carry_out("mmdpca: {data: world.zarr, k: 2, weights: coslat, center: true}\n")
     (folder / "out" / "result.zarr").rename(folder / "world_fit.zarr")
-    found = carry_out("mmdpca_project: {data: world.zarr, fit: world_fit.zarr}\n").result
+    found = carry_out("mmdpca_project: {data: world.zarr, fit: world_fit.zarr}\n").only.result
     fit = load_dataset(folder / "world_fit.zarr", kind="subspace")
     direct = mmdpca.project(world(folder), fit, scheduler="sync").compute()
     xr.testing.assert_allclose(found["score"], direct, rtol=1e-10)
@@ -208,20 +208,21 @@ def test_mmdpca_project__of_rows_that_are_not_finite(carry_out, folder, fitted):
     np.save(folder / "gaps.npy", rows)
     with pytest.raises(errors.DataError, match="not finite"):
         carry_out("mmdpca_project: {data: gaps.npy, fit: fit.zarr}\n")
-    found = carry_out("mmdpca_project: {data: gaps.npy, fit: fit.zarr, nonfinite: drop}\n").result
+    done = carry_out("mmdpca_project: {data: gaps.npy, fit: fit.zarr, nonfinite: drop}\n")
+    found = done.only.result
     assert np.flatnonzero(np.isnan(found["score"]).any("k")).tolist() == [3]
 
 
 @pytest.mark.parametrize("method", ["exact", "sample"])
 def test_mmdpca_distance__is_what_the_function_returns(carry_out, folder, fitted, method):
     text = f"  data: later.npy\n  fit: fit.zarr\n  method: {method}\n  n_points: 20\n  seed: 2\n"
-    found = carry_out(f"mmdpca_distance:\n{text}").result
+    found = carry_out(f"mmdpca_distance:\n{text}").only.result
     direct = mmdpca.mmd_to_projection(
         folder / "later.npy", fitted, method=method, n_points=20, seed=2, scheduler="sync"
     )
     same(found, direct, data="later.npy", fit="fit.zarr")
     xr.testing.assert_identical(stored(folder, "projection"), found)
-    own = carry_out("mmdpca_distance: {data: rows.npy, fit: fit.zarr}\n").result
+    own = carry_out("mmdpca_distance: {data: rows.npy, fit: fit.zarr}\n").only.result
     assert float(own["mmd2"]) == pytest.approx(float(fitted["mmd2"]), rel=1e-9)
 
 
@@ -248,13 +249,13 @@ def test_mmdpca_background__is_what_the_function_returns(carry_out, folder):
     output = "output: {store: out/result.zarr, sheet: out/bg.png}\nrun: {scheduler: sync}\n"
     outcome = carry_out(text + output)
     direct = mmdpca.background(folder / "video.npy", **how)
-    xr.testing.assert_identical(outcome.result["background"], direct.drop_attrs())
-    assert outcome.result.attrs == {**direct.attrs, "frames": "video.npy"}
-    xr.testing.assert_identical(stored(folder, "background"), outcome.result)
-    pixels = np.asarray(image.open(outcome.sheet))[::5, ::5]
+    xr.testing.assert_identical(outcome.only.result["background"], direct.drop_attrs())
+    assert outcome.only.result.attrs == {**direct.attrs, "frames": "video.npy"}
+    xr.testing.assert_identical(stored(folder, "background"), outcome.only.result)
+    pixels = np.asarray(image.open(outcome.only.sheet))[::5, ::5]
     np.testing.assert_allclose(pixels, direct, atol=0.51)
 
-    other = carry_out(f"{text}  statistic: mean\n  white: 100\n").result["background"]
+    other = carry_out(f"{text}  statistic: mean\n  white: 100\n").only.result["background"]
     direct = mmdpca.background(folder / "video.npy", statistic="mean", white=100.0, **how)
     xr.testing.assert_identical(other, direct.drop_attrs())
 

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from bigkd import errors, finc
-from bigkd.engine import session, stripes
+from bigkd.engine import graph, stripes
 from bigkd.io import load_dataset
 from bigkd.jobs import load_job, run_job
 from bigkd.kernels import Gaussian
@@ -52,7 +52,7 @@ def test_run_job__stores_what_the_function_returns(job, rows):
         scheduler="sync",
     )
     stored = load_dataset(rows / "out" / "result.zarr", kind="modes")
-    xr.testing.assert_identical(stored, outcome.result)
+    xr.testing.assert_identical(stored, outcome.only.result)
     xr.testing.assert_allclose(stored, direct, rtol=1e-10, atol=1e-12)
     assert stored.attrs["test"] == "test.npy"
     assert int(stored["significant"].sum()) == 1
@@ -82,8 +82,8 @@ def test_run_job__draws_a_sheet(job, rows):
         update={"sheet": str(rows / "new" / "modes.html"), "images": str(rows / "pictures.npy")}
     )
     outcome = run_job(job().model_copy(update={"output": text}))
-    assert outcome.sheet == rows / "new" / "modes.html"
-    assert outcome.sheet.read_text().count("<figure>") == 4
+    assert outcome.only.sheet == rows / "new" / "modes.html"
+    assert outcome.only.sheet.read_text().count("<figure>") == 4
 
 
 def test_run_job__checks_the_pictures_before_the_work(job, rows):
@@ -101,12 +101,12 @@ def test_run_job__logs_progress(job, rows):
 
 def test_run_job__resumes_to_the_same_bits(job, rows, monkeypatch):
     monkeypatch.setattr(stripes, "STRIPE_WORK", 500_000)
-    whole = run_job(job()).result
+    whole = run_job(job()).only.result
     shutil.rmtree(rows / "out")
     restored = []
-    original = session.restore
+    original = graph.restore
     monkeypatch.setattr(
-        session, "restore", lambda *arguments: restored.append(1) or original(*arguments)
+        graph, "restore", lambda *arguments: restored.append(1) or original(*arguments)
     )
 
     def stop(event):
@@ -119,14 +119,14 @@ def test_run_job__resumes_to_the_same_bits(job, rows, monkeypatch):
     assert not (rows / "out" / "result.zarr.lock").exists()
     assert not restored
     outcome = run_job(job(), resume=True)
-    xr.testing.assert_identical(outcome.result, whole)
+    xr.testing.assert_identical(outcome.only.result, whole)
     assert outcome.n_resumed == len(restored) > 1
     assert {path.name for path in (rows / "out").iterdir()} == {"result.zarr"}
 
 
 def test_run_job__starts_anew_without_resume(job, rows, monkeypatch):
     monkeypatch.setattr(
-        session, "restore", lambda *_: pytest.fail("went on from an earlier run's checkpoints")
+        graph, "restore", lambda *_: pytest.fail("went on from an earlier run's checkpoints")
     )
 
     def stop(event):
@@ -136,7 +136,7 @@ def test_run_job__starts_anew_without_resume(job, rows, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_job(job(), progress=stop)
     assert (rows / "out" / "result.zarr.checkpoint").exists()
-    assert run_job(job()).n_resumed == 0
+    assert run_job(job(), resume=False).n_resumed == 0
 
 
 def test_run_job__refuses_an_output_that_another_job_writes(job):

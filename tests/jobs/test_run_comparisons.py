@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from bigkd import coreset, distance, errors, shapes
-from bigkd.engine import session, stripes
+from bigkd.engine import graph, stripes
 from bigkd.io import load_dataset
 from bigkd.jobs import load_job, run_job
 from bigkd.kernels import CovarianceGaussian, Gaussian, Laplace, Triangle
@@ -32,7 +32,7 @@ def carry_out(rows):
         job = load_job(rows / "job.yaml")
         outcome = run_job(job, **how)
         stored = load_dataset(rows / "out" / "result.zarr", kind=job.comparison.kind)
-        xr.testing.assert_identical(stored, outcome.result)
+        xr.testing.assert_identical(stored, outcome.only.result)
         return outcome
 
     return run
@@ -57,7 +57,7 @@ def test_distance__is_what_the_function_returns(carry_out, rows):
         "  kernel: {name: laplace, length_scale: 2}\n"
         "  normalize: false\n  method: rff\n  eps: 0.1\n  delta: 0.05\n  n_frequencies: 64\n"
         "  sizing: value\n  seed: 4\n  nonfinite: drop\n"
-    ).result
+    ).only.result
     x, y = arrays(rows)
     direct = distance.kernel_distance(
         x, y, kernel=Laplace(2.0), x_weights=np.load(rows / "w.npy"),
@@ -73,7 +73,7 @@ def test_distance__is_what_the_function_returns(carry_out, rows):
 def test_distance__has_the_test_beside_it(carry_out, rows):
     found = carry_out(
         "distance:\n  x: test.npy\n  y: reference.npy\n  test: {n_permutations: 99, alpha: 0.1}\n"
-    ).result
+    ).only.result
     x, y = arrays(rows)
     require_same(found, distance.kernel_distance(x, y, kernel="median", scheduler="sync"))
     direct = distance.two_sample_test(x, y, n_permutations=99, alpha=0.1, scheduler="sync")
@@ -88,7 +88,7 @@ def test_distance__of_shapes_in_files(carry_out, rows):
     (rows / "a.off").write_text(TETRAHEDRON + OUTWARD)
     (rows / "b.off").write_text(TETRAHEDRON + INWARD)
     text = "distance:\n  x: a.off\n  y: b.off\n  kernel: {name: gaussian, sigma: 0.5}\n"
-    found = carry_out(f"{text}  normalize: false\n").result
+    found = carry_out(f"{text}  normalize: false\n").only.result
     a, b = (shapes.read_mesh(rows / f"{name}.off") for name in "ab")
     require_same(
         found,
@@ -97,7 +97,7 @@ def test_distance__of_shapes_in_files(carry_out, rows):
     np.testing.assert_allclose(found["distance_squared"], 4 * found["kappa_xx"], rtol=1e-9)
     sideless = text.replace("a.off", "{path: a.off, shape: varifold}")
     sideless = sideless.replace("b.off", "{path: b.off, shape: varifold}")
-    assert float(carry_out(sideless).result["distance"]) < 1e-5
+    assert float(carry_out(sideless).only.result["distance"]) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,8 @@ def test_distance__of_shapes_in_files(carry_out, rows):
     ],
 )  # fmt: skip
 def test_distance__kernels_and_rules(carry_out, rows, text, kernel):
-    found = carry_out(f"distance:\n  x: test.npy\n  y: reference.npy\n  kernel: {text}\n").result
+    done = carry_out(f"distance:\n  x: test.npy\n  y: reference.npy\n  kernel: {text}\n")
+    found = done.only.result
     x, y = arrays(rows)
     by_rule = distance.kernel_distance(x, y, kernel="median", scheduler="sync")
     wanted = kernel(json.loads(by_rule.attrs["kernel_parameters"])["sigma"])
@@ -130,7 +131,7 @@ def test_two_sample__is_what_the_function_returns(carry_out, rows):
         "two_sample:\n  x: {path: test.npy, weights: w.npy}\n  y: reference.npy\n"
         "  kernel: {name: gaussian, sigma: 3}\n  method: features\n  n_permutations: 99\n"
         "  n_frequencies: 40\n  n_groups: 64\n  alpha: 0.2\n  seed: 3\n"
-    ).result
+    ).only.result
     x, y = arrays(rows)
     direct = distance.two_sample_test(
         x, y, kernel=Gaussian(3.0), x_weights=np.load(rows / "w.npy"), method="features",
@@ -144,7 +145,7 @@ def test_distance_matrix__is_what_the_function_returns(carry_out, rows):
         "distance_matrix:\n  collections:\n    a: {path: test.npy, weights: w.npy}\n"
         "    b: reference.npy\n    c: test.npy\n  kernel: {name: gaussian, sigma: 3}\n"
         "  method: exact\n  seed: 2\n"
-    ).result
+    ).only.result
     x, y = arrays(rows)
     direct = distance.matrix(
         {"a": x, "b": y, "c": x}, weights={"a": np.load(rows / "w.npy")}, kernel=Gaussian(3.0),
@@ -158,7 +159,7 @@ def test_coreset__is_what_the_functions_return(carry_out, rows):
     x, weights = np.load(rows / "test.npy"), np.load(rows / "w.npy")
     found = carry_out(
         f"{data}  kernel: {{name: gaussian, sigma: 3}}\n  reweight: mass\n  measure: exact\n"
-    ).result
+    ).only.result
     direct = coreset.thin(
         x, 9, kernel=Gaussian(3.0), weights=weights, reweight="mass", measure="exact", seed=2,
         scheduler="sync",
@@ -166,7 +167,7 @@ def test_coreset__is_what_the_functions_return(carry_out, rows):
     require_same(found, direct)
     assert found.attrs["data"] == "test.npy"
 
-    drawn = carry_out(f"{data}  method: sample\n  replacement: false\n  delta: 0.2\n").result
+    drawn = carry_out(f"{data}  method: sample\n  replacement: false\n  delta: 0.2\n").only.result
     direct = coreset.sample(
         x, 9, weights=weights, replacement=False, seed=2, delta=0.2, scheduler="sync"
     )
@@ -174,7 +175,7 @@ def test_coreset__is_what_the_functions_return(carry_out, rows):
 
 
 def test_coreset__length_is_the_median_distance(carry_out, rows):
-    found = carry_out("coreset:\n  data: test.npy\n  size: 9\n").result
+    found = carry_out("coreset:\n  data: test.npy\n  size: 9\n").only.result
     x = np.load(rows / "test.npy")
     by_rule = distance.kernel_distance(x, x, kernel="median", scheduler="sync")
     given = json.loads(found.attrs["kernel_parameters"])["sigma"]
@@ -196,12 +197,12 @@ def test_coreset__length_is_the_median_distance(carry_out, rows):
 )
 def test_run_job__resumes_to_the_same_bits(carry_out, rows, monkeypatch, text, label):
     monkeypatch.setattr(stripes, "STRIPE_WORK", 100_000)
-    whole = carry_out(text).result
+    whole = carry_out(text).only.result
     shutil.rmtree(rows / "out")
     restored = []
-    original = session.restore
+    original = graph.restore
     monkeypatch.setattr(
-        session, "restore", lambda *arguments: restored.append(1) or original(*arguments)
+        graph, "restore", lambda *arguments: restored.append(1) or original(*arguments)
     )
 
     def stop(event):
@@ -213,7 +214,7 @@ def test_run_job__resumes_to_the_same_bits(carry_out, rows, monkeypatch, text, l
     assert (rows / "out" / "result.zarr.checkpoint").exists()
     assert not (rows / "out" / "result.zarr").exists()
     outcome = carry_out(text, resume=True)
-    xr.testing.assert_identical(outcome.result, whole)
+    xr.testing.assert_identical(outcome.only.result, whole)
     assert outcome.n_resumed == len(restored) > 1
     assert {path.name for path in (rows / "out").iterdir()} == {"result.zarr"}
 

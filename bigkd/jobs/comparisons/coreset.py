@@ -1,6 +1,7 @@
 """``coreset``: few rows that stand for a collection."""
 
-from typing import ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
 
 import xarray as xr
 from pydantic import Field, model_validator
@@ -12,6 +13,7 @@ from bigkd.engine import Options
 from bigkd.jobs.base import Whole
 from bigkd.jobs.comparisons.base import RowsComparisonPart
 from bigkd.jobs.comparisons.kernels import MEDIAN, DistanceKernelField, chosen_kernel
+from bigkd.jobs.kernels import found_kernel
 from bigkd.jobs.rows import WeightedRowsField
 from bigkd.summaries import Selecting
 
@@ -59,6 +61,10 @@ class CoresetPart(RowsComparisonPart):
                     f"{self.method!r}"
                 )
         return self
+
+    def choices(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The kernel, where a rule found it."""
+        return found_kernel(self.kernel, attrs) if self.method == "thin" else {}
 
     @property
     def judged(self) -> frozenset[str]:

@@ -86,6 +86,7 @@ class DidMatrixPart(RepresentationPart, StrengthPart, ComparisonPart):
     """What `bigkd.did.matrix` is asked for."""
 
     kind: ClassVar[str] = KIND
+    is_tiled: ClassVar[bool] = True
 
     collection: DataField = Field(description="the references, masked")
     other: DataField | None = Field(

@@ -1,5 +1,6 @@
 """``distance``: how far apart two collections are, and whether the difference is real."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import xarray as xr
@@ -12,6 +13,7 @@ from bigkd.jobs.base import Positive, Whole
 from bigkd.jobs.comparisons.base import RowsComparisonPart, SeededPart
 from bigkd.jobs.comparisons.kernels import MEDIAN, DistanceKernelField, chosen_kernel
 from bigkd.jobs.comparisons.two_sample import PermutationPart
+from bigkd.jobs.kernels import found_kernel
 from bigkd.jobs.rows import CollectionField
 
 _OF_THE_TEST = ("method", "n_permutations", "n_frequencies", "n_groups_x", "n_groups_y", "alpha")
@@ -24,7 +26,10 @@ def _test(value: Any) -> Any:
     return None if value is False else value
 
 
-TestField: TypeAlias = Annotated[PermutationPart | None, BeforeValidator(_test)]
+TestField: TypeAlias = Annotated[
+    PermutationPart | None,
+    BeforeValidator(_test, json_schema_input_type=bool | PermutationPart | None),
+]
 
 
 class PrecisionPart(SeededPart):
@@ -41,6 +46,13 @@ class PrecisionPart(SeededPart):
     n_frequencies: Annotated[int, Field(ge=2)] | None = Field(
         default=None, description="number of random frequencies, instead of what eps needs"
     )
+
+    def choices(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The kernel and the number of frequencies, where rules found them."""
+        found = found_kernel(self.kernel, attrs)
+        if self.n_frequencies is None and "n_frequencies" in attrs:
+            found["n_frequencies"] = int(attrs["n_frequencies"])
+        return found
 
 
 class DistancePart(PrecisionPart, RowsComparisonPart):

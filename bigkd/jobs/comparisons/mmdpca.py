@@ -8,7 +8,7 @@ import xarray as xr
 from pydantic import Field
 
 from bigkd import mmdpca
-from bigkd.engine import Options, open_session, settings_of
+from bigkd.engine import Options
 from bigkd.io import Source, load_array, load_dataset
 from bigkd.io.images import as_pictures, html_page, sheet_path, write_sheet
 from bigkd.jobs.base import Location, Part, Positive, Whole
@@ -19,6 +19,7 @@ from bigkd.jobs.data import DataField, DataPart
 from bigkd.mmdpca.backgrounds import Statistic
 from bigkd.mmdpca.distance import Measuring
 from bigkd.mmdpca.layout import open_data
+from bigkd.mmdpca.projection import in_memory
 from bigkd.mmdpca.setting import N_FREQUENCIES, N_LANDMARKS, N_POINTS, Method
 
 SUBSPACE = "subspace"
@@ -148,10 +149,7 @@ class MmdpcaProjectPart(OfRowsPart):
     def carry_out(self, options: Options) -> xr.Dataset:
         """What `bigkd.mmdpca.project` returns, in memory."""
         rows, how = self._read(self.data, "data", options)
-        scores = mmdpca.project(rows, load_dataset(self.fit, kind=SUBSPACE), **how)
-        if scores.chunks is not None:
-            with open_session(settings_of(how)) as session:
-                scores = scores.copy(data=session.compute(scores.data, label="projecting"))
+        scores = in_memory(mmdpca.project(rows, load_dataset(self.fit, kind=SUBSPACE), **how), how)
         return scores.to_dataset().assign_attrs(data=self.data.name, fit=_last(self.fit))
 
 

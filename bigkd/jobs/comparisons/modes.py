@@ -1,7 +1,8 @@
 """``modes``: what one collection has more of than another."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,7 @@ from bigkd.engine import Options
 from bigkd.io.images import as_pictures, html_page
 from bigkd.jobs.base import Count, Part, Positive, Whole
 from bigkd.jobs.comparisons.base import Draw, RowsComparisonPart, SeededPart
-from bigkd.jobs.kernels import AUTO, SpectralKernelField
+from bigkd.jobs.kernels import AUTO, SpectralKernelField, found_kernel
 from bigkd.jobs.rows import RowsField, RowsPart
 from bigkd.kernels import Sampling
 
@@ -81,6 +82,13 @@ class ModesPart(ChoicesPart, FeaturesPart, RowsComparisonPart):
         )
         # Names only: equal inputs give equal files, wherever they lie.
         return result.assign_attrs(test=self.test.name, reference=self.reference.name)
+
+    def choices(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The kernel and the number of frequencies, where rules found them."""
+        found = found_kernel(self.kernel, attrs)
+        if self.n_frequencies == "auto" and "n_frequencies" in attrs:
+            found["n_frequencies"] = int(attrs["n_frequencies"])
+        return found
 
     def drawing(self, images: str | None) -> Draw:
         """What draws the contact sheet."""

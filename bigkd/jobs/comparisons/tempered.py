@@ -75,9 +75,11 @@ def _spelled_out(value: Any) -> Any:
     )
 
 
+TemperedNamed: TypeAlias = Annotated[TemperedPart, Field(discriminator="name")]
+
 TemperedKernelField: TypeAlias = Annotated[
-    Annotated[TemperedPart, Field(discriminator="name")],
-    BeforeValidator(_spelled_out),
+    TemperedNamed,
+    BeforeValidator(_spelled_out, json_schema_input_type=Literal[NAMES] | TemperedNamed),
     AfterValidator(of_a_length),
 ]
 """A kernel of `bigkd.mmdpca.fit`."""

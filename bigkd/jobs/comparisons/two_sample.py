@@ -1,5 +1,6 @@
 """``two_sample``: whether two collections come from one source."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import xarray as xr
@@ -10,6 +11,7 @@ from bigkd.engine import Options
 from bigkd.jobs.base import Part, Whole
 from bigkd.jobs.comparisons.base import RowsComparisonPart
 from bigkd.jobs.comparisons.kernels import MEDIAN, DistanceKernelField, chosen_kernel
+from bigkd.jobs.kernels import found_kernel
 from bigkd.jobs.rows import WeightedRowsField
 from bigkd.kernels import Kernel
 
@@ -49,6 +51,10 @@ class TwoSamplePart(PermutationPart, RowsComparisonPart):
     x: WeightedRowsField = Field(description="a collection of rows")
     y: WeightedRowsField = Field(description="the collection to compare it with")
     kernel: DistanceKernelField = Field(default=MEDIAN, description="kernel, or median")
+
+    def choices(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The kernel, where a rule found it."""
+        return found_kernel(self.kernel, attrs)
 
     @property
     def judged(self) -> frozenset[str]:

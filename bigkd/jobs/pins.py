@@ -1,0 +1,73 @@
+"""Choices that a first run made by a rule, for later ones: nights compare only with equal kernels.
+
+A median bandwidth, or a number of frequencies, would change a little with every row that is added,
+and with it every summary and every distance.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bigkd.io.small_files import Files, files_at
+from bigkd.io.sources import digest
+from bigkd.jobs.comparisons import ComparisonPart
+from bigkd.jobs.rows import is_collection
+
+logger = logging.getLogger(__name__)
+
+_FILE = "pins.json"
+
+
+class Pins:
+    """What the comparisons of a job have chosen, in the folder of its summaries."""
+
+    def __init__(self, folder: str | Path | None, run_id: str) -> None:
+        self._run_id = run_id
+        self._files = None if folder is None else files_at(str(folder))
+        self._pins: dict[str, dict[str, Any]] = {} if self._files is None else _read(self._files)
+
+    def applied(self, name: str, part: ComparisonPart) -> ComparisonPart:
+        """`part` with what it chose in an earlier run in place of its rules.
+
+        A run that takes up an interrupted one is the same run: it finds the same by its rules.
+        """
+        pin = self._pins.get(name)
+        if pin is None or pin.get("part") != _token(part) or pin.get("run_id") == self._run_id:
+            return part
+        return part.with_choices(pin["choices"])
+
+    def note(self, name: str, part: ComparisonPart, attrs: Mapping[str, Any]) -> None:
+        """Keep what `part` chose, as the attributes of its result tell."""
+        choices = part.choices(attrs)
+        if self._files is not None and choices:
+            pin = {"part": _token(part), "choices": choices, "run_id": self._run_id}
+            self._pins[name] = pin
+            text = json.dumps(self._pins, indent=1, sort_keys=True)
+            self._files.write({_FILE: text.encode()})
+
+
+def _read(files: Files) -> dict[str, dict[str, Any]]:
+    content = files.read([_FILE]).get(_FILE, b"{}")
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    if isinstance(found, dict) and all(_is_pin(pin) for pin in found.values()):
+        return found
+    logger.warning("%s is damaged; what it held is chosen anew", _FILE)
+    return {}
+
+
+def _is_pin(pin: Any) -> bool:
+    return isinstance(pin, dict) and isinstance(pin.get("choices"), dict)
+
+
+def _token(part: ComparisonPart) -> str:
+    """Name of what was asked for; the data may change from night to night."""
+    asked = part.model_dump(mode="json")
+    return digest(
+        type(part).__name__,
+        *((name, asked[name]) for name in sorted(asked) if not is_collection(type(part), name)),
+    )

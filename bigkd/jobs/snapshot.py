@@ -1,0 +1,72 @@
+"""What a run reads, as it was when the run began; rows that arrive meanwhile wait for the next."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+from bigkd.engine.work import require_unchanged
+from bigkd.errors import BigkdError
+from bigkd.io import Source
+
+
+class Snapshot:
+    """Collections that were opened once, for all comparisons of a run."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, tuple[Source, list[str]]] = {}
+        self._used: set[str] = set()
+
+    def source(self, key: str, opened: Callable[[], Source]) -> Source:
+        """The collection `key`, which `opened` opens if nobody did before."""
+        if key not in self._sources:
+            source = opened()
+            self._sources[key] = (source, source.block_identities() if source.may_change else [])
+        self._used.add(key)
+        return self._sources[key][0]
+
+    def require_unchanged(self) -> None:
+        """Look whether all that was opened since the last look is as it was at the beginning.
+
+        Raises
+        ------
+        DataError
+            If blocks of it were changed. The last block may be: see `bigkd.engine.work`.
+        """
+        used, self._used = self._used, set()
+        for key in sorted(used):
+            require_unchanged(*self._sources[key])
+
+
+_CURRENT: ContextVar[Snapshot | None] = ContextVar("snapshot", default=None)
+
+
+@contextmanager
+def one_snapshot(looks: Iterable[Callable[[], Any]]) -> Iterator[Snapshot]:
+    """Inside, every collection is opened once. `looks` open what is known to be needed.
+
+    What cannot be opened is for those to complain of that need it.
+    """
+    found = Snapshot()
+    token = _CURRENT.set(found)
+    try:
+        for look in looks:
+            with suppress(BigkdError, OSError):
+                look()
+        found.require_unchanged()
+        yield found
+    finally:
+        _CURRENT.reset(token)
+
+
+def taken(key: str, opened: Callable[[], Source]) -> Source:
+    """What `opened` opens; inside of a run, as it was at the beginning."""
+    current = _CURRENT.get()
+    return opened() if current is None else current.source(key, opened)
+
+
+def require_unchanged_since() -> None:
+    """`Snapshot.require_unchanged` of the run that goes on, if there is one."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.require_unchanged()
