@@ -55,7 +55,15 @@ def test_layout__every_capability_has_tests_an_example_and_a_row_in_the_readme(n
 
 def test_layout__every_optional_dependency_has_one_owner():
     in_io = dict.fromkeys(("pyarrow", "PIL", "s3fs", "trimesh"), "io")
-    owners = {"cupy": "backends", "matplotlib": "jobs", **in_io}
+    owners = {
+        "cupy": "backends",
+        "matplotlib": "jobs",
+        **in_io,
+        "kr8s": "jobs",
+        "dask_jobqueue": "jobs",
+        "dask_kubernetes": "jobs",
+        "dask_cuda": "jobs",
+    }
     for path in PACKAGE.rglob("*.py"):
         for module in re.findall(r"require\(\s*\"(\w+)", path.read_text(encoding="utf-8")):
             assert path.relative_to(PACKAGE).parts[0] == owners[module], path

@@ -8,7 +8,6 @@ the rows that were there before; where a block changed, all but the segment of t
 import hashlib
 import logging
 import os
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -83,11 +82,11 @@ def require_folder(folder: str) -> None:
     """
     if "://" in folder:
         return
-    probe = Path(folder) / f".{uuid.uuid4().hex[:8]}.probe"
+    probe = Path(folder) / ".probe"  # one name: what a killed call leaves, the next one removes
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
             f"the checkpoint folder {folder} cannot be written: {error}. Pass a folder that this "

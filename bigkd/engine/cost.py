@@ -53,6 +53,8 @@ class TaskCosts:
         Of one state.
     merge_seconds, keep_seconds
         To join two states, and to write one to the checkpoint folder; 0 where none is kept.
+    n_reused
+        Rows, or pairs, of the first tasks whose states are kept from before.
     joined
         Whether there are states at all: not where tasks write what they make.
     """
@@ -64,6 +66,7 @@ class TaskCosts:
     state_bytes: int = 0
     merge_seconds: float = 0.0
     keep_seconds: float = 0.0
+    n_reused: int = 0
     joined: bool = True
 
 
@@ -98,28 +101,25 @@ def pass_cost(costs: TaskCosts, workers: Workers) -> PassCost:
     Joins are counted in the threads' work, but do not wait for a free thread. What is not counted:
     workers that are slower than others, reads that wait for one another, and faults.
     """
-    if not costs.sizes:
+    sizes = _rest(costs)
+    segments = [part for part in cut_segments(len(sizes)) if any(sizes[at] for at in part)]
+    if not segments:
         return PassCost(0.0, 0.0, 0.0, 0.0, 0, 0, 0)
+    chains = [[sizes[at] * costs.seconds_each for at in part if sizes[at]] for part in segments]
+    n_reading = sum(map(len, chains))
     send = costs.state_bytes / workers.link_bytes if workers.apart else 0.0
-    segments = cut_segments(len(costs.sizes))
-    finished = _finished(costs, segments, workers.n_threads)
-    alone = _finished(costs, segments, len(costs.sizes))
     join = costs.merge_seconds + send
     n_kept = len(segments) if costs.keep_seconds else 0
-    n_joins = _n_joins(costs, len(segments))
-    n_tasks = len(costs.sizes) + n_joins + n_kept
-    work = (
-        sum(costs.sizes) * costs.seconds_each
-        + n_joins * costs.merge_seconds
-        + n_kept * costs.keep_seconds
-    )
+    n_joins = _n_joins(costs, len(segments), n_reading)
+    n_tasks = n_reading + n_joins + n_kept
+    work = sum(map(sum, chains)) + n_joins * costs.merge_seconds + n_kept * costs.keep_seconds
     scheduling = n_tasks * TASK_SECONDS if workers.apart else 0.0
     building = n_tasks * BUILD_SECONDS
-    last = _joined(finished, costs, join)
+    last = _joined(_finished(costs, chains, workers.n_threads), costs, join)
     return PassCost(
         seconds=building + max(last, work / workers.n_threads, scheduling) + send,
         work_seconds=work,
-        chain_seconds=_joined(alone, costs, join),
+        chain_seconds=_joined(_finished(costs, chains, n_reading), costs, join),
         scheduler_seconds=building + scheduling,
         bytes_moved=(n_joins + 1) * costs.state_bytes if workers.apart and costs.joined else 0,
         bytes_kept=n_kept * costs.state_bytes,
@@ -127,25 +127,33 @@ def pass_cost(costs: TaskCosts, workers: Workers) -> PassCost:
     )
 
 
-def _n_joins(costs: TaskCosts, n_segments: int) -> int:
+def _rest(costs: TaskCosts) -> list[int]:
+    """What is left to do of each task."""
+    sizes, kept = [], costs.n_reused
+    for size in costs.sizes:
+        sizes.append(max(0, size - kept))
+        kept = max(0, kept - size)
+    return sizes
+
+
+def _n_joins(costs: TaskCosts, n_segments: int, n_reading: int) -> int:
+    """Joins of what is new, and with what is kept."""
     if not costs.joined:
         return 0
-    return (n_segments if costs.chained else len(costs.sizes)) - 1
+    return (n_segments if costs.chained else n_reading) - 1 + int(costs.n_reused > 0)
 
 
-def _finished(costs: TaskCosts, segments: Sequence[range], n_threads: int) -> list[float]:
+def _finished(costs: TaskCosts, chains: Sequence[Sequence[float]], n_threads: int) -> list[float]:
     """When each segment is done, where each free thread takes what comes next."""
-    free = [0.0] * max(1, min(n_threads, len(costs.sizes)))
+    free = [0.0] * max(1, min(n_threads, sum(map(len, chains))))
     done = []
-    for segment in segments:
-        times = [costs.sizes[at] * costs.seconds_each for at in segment]
-        runs = [sum(times)] if costs.chained and costs.joined else times
+    for times in chains:
         ends = []
-        for seconds in runs:
+        for seconds in [sum(times)] if costs.chained and costs.joined else times:
             end = free[0] + seconds
             heapq.heapreplace(free, end)
             ends.append(end)
-        joins = (len(runs) - 1).bit_length() if costs.joined and not costs.chained else 0
+        joins = (len(times) - 1).bit_length() if costs.joined and not costs.chained else 0
         done.append(max(ends) + joins * costs.merge_seconds + costs.keep_seconds)
     return done
 

@@ -147,8 +147,9 @@ class GraphBuilder:
                 content = self._work.content(segment)
                 for stop in filter(None, self._stops(number, len(content))):
                     self._in_use.add(self._kept.place(_label(number), content[:stop]).path)
-        read = sum(map(self._work.size, self._work.cuts)) - self._reused
-        current_ledger().note(read=read, reused=self._reused, in_use=self._in_use)
+        whole = self._work.rows(1.0)
+        read = self._work.rows(1.0 - self._reused / sum(map(self._work.size, self._work.cuts)))
+        current_ledger().note(read=read, reused=whole - read, in_use=self._in_use)
 
 
 def _label(number: int) -> str:

@@ -18,8 +18,8 @@ DECODING = 3
 RETAINED_BYTES = 128 * MEGABYTE
 """What the memory allocator keeps of them, at most: each decoding thread has its own heap."""
 
-EXCHANGED_STATES = 2
-"""States more that a worker holds: one that another worker sent, one that waits for its turn."""
+EXCHANGED_STATES = 3
+"""States more that a worker holds: one that another worker sent, two that wait for their turn."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from bigkd.protocols import Array
 REPORT_SECONDS = 0.1
 """After which a task reports what it has done; then it waits twice as long every time."""
 
-LONGEST_REPORT_SECONDS = 2.0
+LONGEST_REPORT_SECONDS = 1.0
 """And at last this long: a report costs the scheduler of all workers about 0.1 ms."""
 
 

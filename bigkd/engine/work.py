@@ -62,6 +62,10 @@ class Work(ABC):
         """Name of the spec: equal for equal summaries, policies and versions."""
 
     @abstractmethod
+    def rows(self, share: float) -> int:
+        """Rows that a `share` of the work reads, each once."""
+
+    @abstractmethod
     def size(self, cut: Any) -> int:
         """Rows, or pairs of rows, of a task."""
 
@@ -117,6 +121,10 @@ class RowsWork(Work):
     def require_unchanged(self) -> None:
         """Look whether what was read is still what it was when its states were named."""
         require_unchanged(self.job.source, self._identities)
+
+    def rows(self, share: float) -> int:
+        """Rows of the stripes."""
+        return round(share * sum(map(self.size, self.cuts)))
 
     def size(self, cut: Stripe) -> int:
         """Rows of a stripe."""
@@ -176,6 +184,12 @@ class PairsWork(Work):
     @cached_property
     def _raws(self) -> list[list[Any] | None]:
         return [raw_blocks(job.source) for job in self.jobs]
+
+    def rows(self, share: float) -> int:
+        """Rows of both sides; a square, whichever it is, may touch all."""
+        sources = [job.source for job in self.jobs]
+        one = sources[:1] if sources[0] is sources[-1] else sources
+        return sum(source.n_rows for source in one) if share else 0
 
     def size(self, cut: Square) -> int:
         """Pairs of a square."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -19,6 +19,7 @@ from bigkd.io.sources import (
     DaskSource,
     FileSource,
     Source,
+    array_digest,
     digest,
     even_bounds,
     stored_rows,
@@ -189,7 +190,6 @@ def _box(features: tuple[int, ...], axis: int, start: int, stop: int) -> Box:
 class ArrayColumns(ColumnSource):
     """Columns of an array in memory: views, where all its rows are looked at."""
 
-    may_change: ClassVar[bool] = False
     cut: Cut
     array: Array = field(repr=False)
 
@@ -208,8 +208,7 @@ class ArrayColumns(ColumnSource):
 
     def content(self) -> str:
         """Digest of the content: one pass over memory."""
-        content = np.ascontiguousarray(to_host(self.array))
-        return digest("columns", self.kept, content.shape, content.dtype.str, content.data)
+        return digest("columns", self.kept, array_digest(self.array))
 
 
 class FilePart(NamedTuple):

@@ -42,6 +42,7 @@ from bigkd.io.small_files import Files, files_at
 from bigkd.io.urls import plain_location
 
 _SHOWN = 5
+_LOOKS = 100
 
 
 def append_run(path: str | Path, run: xr.Dataset, *, run_id: str, wait: float = 120.0) -> bool:
@@ -272,13 +273,29 @@ def _read_all(files: Files, keys: list[str], target: str) -> dict[str, bytes]:
 
 
 def _require_own_documents(files: Files, layout: Layout, target: str) -> None:
-    """Raise StoreError unless arrays' own metadata are those of now, or before the last run."""
+    """Raise StoreError unless arrays' own metadata are those of now, or before the last run.
+
+    While others append they belong to a later root, so that this is looked for, too. Where it
+    changes every time, nothing is said: no value is read by these metadata.
+    """
+    for _ in range(_LOOKS):
+        wrong = _wrong_own_documents(files, layout, target)
+        if not wrong:
+            return
+        now = _read_layout(files, target) or EMPTY
+        if now.head == layout.head:
+            raise damaged(target, f"{_listed(wrong)} is not as it was written")
+        layout = now
+
+
+def _wrong_own_documents(files: Files, layout: Layout, target: str) -> list[str]:
     lying = _read(files, [f"{name}/{ROOT}" for name in layout.columns], target)
+    wrong = []
     for name, column in layout.columns.items():
-        found = lying.get(f"{name}/{ROOT}")
         before = None if name in layout.added else own_document(column, layout.before)
-        if found not in (own_document(column, layout.sizes), before):
-            raise damaged(target, f"{name}/{ROOT} is not as it was written")
+        if lying.get(f"{name}/{ROOT}") not in (own_document(column, layout.sizes), before):
+            wrong.append(f"{name}/{ROOT}")
+    return wrong
 
 
 def _require_digests(layout: Layout, values: Values, before: str, target: str) -> None:

@@ -224,7 +224,8 @@ class Source(ABC):
         )
 
 
-def _array_digest(array: Array) -> str:
+def array_digest(array: Array) -> str:
+    """Digest of shape, type and content: one pass over memory."""
     content = np.ascontiguousarray(to_host(array))
     return digest("array", content.shape, content.dtype.str, content.data)
 
@@ -254,11 +255,11 @@ class ArraySource(Source):
 
     def content(self) -> str:
         """Digest of the content: one pass over memory."""
-        return _array_digest(self.array)
+        return array_digest(self.array)
 
     def contents(self, ranges: Sequence[tuple[int, int]]) -> list[str]:
         """Digests of the rows themselves."""
-        return [_array_digest(self.array[start:stop, ...]) for start, stop in ranges]
+        return [array_digest(self.array[start:stop, ...]) for start, stop in ranges]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ import xarray as xr
 import zarr
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
-from bigkd.errors import StoreError
+from bigkd.errors import InputError, StoreError
 from bigkd.io.bounds import require_decodable
 from bigkd.io.datasets import (
     plain_text,
@@ -275,18 +275,19 @@ def whole_path(path: str | Path) -> str:
 
 def scratch_path(path: str | Path) -> str:
     """Where to keep what the store that is to be at `path` is made from."""
-    if "://" in str(path):
-        return f"{str(path).rstrip('/')}.scratch"
-    final = Path(path)
-    return str(final.with_name(f".{final.name}.scratch"))
+    location = str(path)
+    return f"{location.rstrip('/')}.scratch" if "://" in location else _hidden(location, "scratch")
 
 
 def partial_path(path: str | Path) -> str:
     """Where the store that is to be at `path` is while it is written: there, on object stores."""
-    if "://" in str(path):
-        return str(path)
-    final = Path(path)
-    return str(final.with_name(f".{final.name}.partial"))
+    return str(path) if "://" in str(path) else _hidden(path, "partial")
+
+
+def _hidden(path: str | Path, what: str) -> str:
+    if Path(path).name in ("", ".."):
+        raise InputError(f"{path} is a folder of other things; name a store that is made in it.")
+    return str(Path(path).with_name(f".{Path(path).name}.{what}"))
 
 
 def _readable(digests: Any, grid: At) -> np.ndarray[Any, Any]:
@@ -374,9 +375,8 @@ def _read_tile(
     at, region = tuple(own["chunk-location"]), tuple(slice(*ends) for ends in own["array-location"])
     try:
         group: Any = zarr.open_group(target, mode="r", zarr_format=3, use_consolidated=False)
-        first, step = region[0], group[name].chunks[0]
-        runs = range(first.start // step, -(-first.stop // step))
-        key = group[name].metadata.encode_chunk_key
+        step, key = group[name].chunks[0], group[name].metadata.encode_chunk_key
+        runs = range(region[0].start // step, -(-region[0].stop // step))
         require_decodable(target, [f"{name}/{key((run, *at[1:]))}" for run in runs])
         values = np.ascontiguousarray(group[name][region])
         whole = hashlib.sha256(_bytes(values)).digest() == group[DIGESTS][at].tobytes()

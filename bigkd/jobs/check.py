@@ -13,7 +13,7 @@ import psutil
 from dask.system import CPU_COUNT
 
 from bigkd.engine import Rehearsal, RehearsalEnded, Rehearsed
-from bigkd.engine.cost import PassCost, TaskCosts, Workers, pass_cost
+from bigkd.engine.cost import PassCost, Workers, pass_cost
 from bigkd.engine.schedulers import LocalRunner, usable_bytes
 from bigkd.errors import BigkdError, MemoryPlanError
 from bigkd.jobs.clusters import ClusterPart, memory_per_thread
@@ -264,7 +264,7 @@ def _pass(found: Rehearsed, workers: Workers) -> PlannedPass:
     plan, costs = found.plan, found.costs
     total = plan.n_rows if costs is None else max(1, sum(costs.sizes))
     kept = found.n_reused / total
-    cost = None if costs is None else pass_cost(_rest(costs, found.n_reused), workers)
+    cost = None if costs is None else pass_cost(replace(costs, n_reused=found.n_reused), workers)
     return PlannedPass(
         label=plan.label,
         unit=found.unit,
@@ -277,17 +277,6 @@ def _pass(found: Rehearsed, workers: Workers) -> PlannedPass:
         bytes_kept=0 if cost is None else cost.bytes_kept,
         cost=cost,
     )
-
-
-def _rest(costs: TaskCosts, n_reused: int) -> TaskCosts:
-    """Tasks after those whose rows, the first `n_reused`, are kept."""
-    sizes = []
-    for size in costs.sizes:
-        own = max(0, size - n_reused)
-        n_reused = max(0, n_reused - size)
-        if own:
-            sizes.append(own)
-    return replace(costs, sizes=sizes)
 
 
 def _needed(job: Job, planned: list[PlannedComparison], folder: str | None) -> dict[str, int]:

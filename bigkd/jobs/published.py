@@ -47,7 +47,7 @@ def interrupted(folder: str) -> str | None:
     return str(mark["run_id"]) if is_open and "run_id" in mark else None
 
 
-def publish(job: Job, record: RunRecord, folder: str | None) -> RunRecord:
+def publish(job: Job, record: RunRecord) -> RunRecord:
     """Add the run to the history, once, and write the report anew.
 
     A run that takes up one which was interrupted after it was added is the same if it found the
@@ -68,8 +68,6 @@ def publish(job: Job, record: RunRecord, folder: str | None) -> RunRecord:
     if job.output.report is not None:
         found = {one.name: one.result for one in record.comparisons if one.result is not None}
         report_of(job, job.output.report, found)
-    if folder is not None:
-        _mark_ended(folder, record.run_id)
     return record
 
 
@@ -161,7 +159,8 @@ def _mark_begun(folder: str, run_id: str) -> None:
     _mark(folder, {"run_id": run_id, "ended": False})
 
 
-def _mark_ended(folder: str, run_id: str) -> None:
+def ended(folder: str, run_id: str) -> None:
+    """Note in the folder of a job's summaries that a run is over: the next one is another."""
     _mark(folder, {"run_id": run_id, "ended": True})
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from bigkd.jobs.clusters import opened_cluster
 from bigkd.jobs.comparisons.base import Draw
 from bigkd.jobs.pins import Pins
 from bigkd.jobs.places import locations, require_apart
-from bigkd.jobs.published import begun, publish
+from bigkd.jobs.published import begun, ended, publish
 from bigkd.jobs.records import ComparisonRecord, Judgement, RunRecord, Verdict
 from bigkd.jobs.report import require_drawing
 from bigkd.jobs.rows import collections_of
@@ -91,8 +92,11 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
             comparisons=tuple(made),
             n_resumed=place.n_found,
         )
-        record = publish(job, record, folder)
+        record = publish(job, record)
+        if folder is not None:
+            place.afterwards.append(partial(ended, folder, record.run_id))
         if compare.errors and not job.comparisons:
+            place.end()
             raise compare.errors[0]
         if compare.errors:
             place.keep_all()
@@ -225,8 +229,9 @@ def require_places_apart(job: Job) -> None:
             read[f"{name}.images"] = entry.images
         if job.comparisons and entry.sheet is not None:
             written[f"{name}.sheet"] = entry.sheet
-    if job.run.checkpoint is not None:
-        written["run.checkpoint"] = job.run.checkpoint
+        if job.comparisons and (store := job.store_of(name)) is not None:
+            written[f"{name}'s store"] = store
+    written |= {f"run.{name}": path for name, path in locations(job.run)}
     require_apart(read, written)
 
 

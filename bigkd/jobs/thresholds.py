@@ -77,8 +77,9 @@ def _any(values: Any, limit: None) -> tuple[float, bool]:
 
 
 def _above(values: Any, limit: float) -> tuple[float, bool]:
-    largest = float(np.nanmax(values)) if np.any(~np.isnan(values)) else np.nan
-    return largest, bool(largest > limit)
+    known = values[~np.isnan(values)]  # pairs that have no dissimilarity
+    largest = float(np.max(known)) if known.size else np.nan
+    return largest, not largest <= limit
 
 
 def _sum_below(values: Any, limit: float) -> tuple[float, bool]:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +33,14 @@ class Workspace(NamedTuple):
 
     kept: set[str]
     """Stores in that folder to keep when the run has succeeded; none by default."""
+
+    afterwards: list[Callable[[], None]]
+    """What is done when all else is, and nobody else may write yet."""
+
+    def end(self) -> None:
+        """Do it."""
+        for action in self.afterwards:
+            action()
 
     def keep_all(self) -> None:
         """Keep whatever is there."""
@@ -88,7 +96,7 @@ def workspace(
             stack.enter_context(lock(path))
         if not resume:
             _clear_all(folder, outs)
-        place = Workspace(folder, _n_finished(folder, outs), set())
+        place = Workspace(folder, _n_finished(folder, outs), set(), [])
         try:
             yield place
         except (KeyboardInterrupt, ClusterError) as error:
@@ -98,6 +106,7 @@ def workspace(
             if folder is None:
                 _clear_all(None, outs)
         _clear_all(folder, outs, keep=place.kept)
+        place.end()
 
 
 def require_replaceable(out: str, *, overwrite: bool) -> None:

@@ -13,7 +13,7 @@ from bigkd.kernels._rows import positive
 from bigkd.mmdpca.fit import fit
 from bigkd.mmdpca.kernels import HigherMoments, KernelChoice
 from bigkd.mmdpca.layout import open_data
-from bigkd.mmdpca.projection import project
+from bigkd.mmdpca.projection import in_memory, project
 from bigkd.mmdpca.setting import N_FREQUENCIES, N_LANDMARKS, Method
 from bigkd.protocols import Array
 
@@ -135,7 +135,7 @@ def background(
         seed=seed,
         **options,
     )
-    scores = project(frames, found, **options).values
+    scores = in_memory(project(frames, found, **options), options).values
     scores = scores[np.isfinite(scores).all(axis=1)]
     flat = found["component"].values.reshape(found.sizes["k"], -1)
     picture = _over_samples(scores, flat, statistic)

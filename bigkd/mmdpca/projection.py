@@ -285,6 +285,14 @@ def flat(fit: xr.Dataset, name: str) -> Matrix | None:
     return np.asarray(fit[name].transpose(*axes).values.reshape(-1))
 
 
+def in_memory(scores: xr.DataArray, options: Options) -> xr.DataArray:
+    """Scores that `project` gave, computed where passes run, if they are not yet."""
+    if scores.chunks is None:
+        return scores
+    with open_session(settings_of(options)) as session:
+        return scores.copy(data=session.compute(scores.data, label="projecting"))
+
+
 def scores_of(session: Session, source: Source, projection: Projection) -> Matrix:
     """Scores of all rows, computed; of those that are not finite as the session's settings say."""
     scores = _scores(source, projection, session.settings)

@@ -22,6 +22,7 @@ from rich.table import Table
 from tests.benchmarks.coresets import coreset_accuracy, coreset_passes
 from tests.benchmarks.dissimilarities import did_maps, did_matrix
 from tests.benchmarks.distances import distances, rff_pass, streams
+from tests.benchmarks.jobs import jobs
 from tests.benchmarks.kernel_sums import kernel_kinds, kernel_sums
 from tests.benchmarks.kernel_values import kernel_values, value_kinds
 from tests.benchmarks.measure import BLAS_SETTINGS, FULL, TINY, Line, machine
@@ -43,6 +44,7 @@ MEASURES = {
         distances, streams, rff_pass, coreset_accuracy, coreset_passes,
         did_maps, did_matrix,
         subspaces, subspace_passes, few_long_rows, subspace_streams,
+        jobs,
     )
 }  # fmt: skip
 

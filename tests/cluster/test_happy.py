@@ -246,7 +246,7 @@ def test_checkpoint__is_kept_by_workers_and_restored_by_them(two_workers, tmp_pa
 
 
 def test_nothing_answers__is_told_quickly(monkeypatch):
-    monkeypatch.setattr("bigkd.engine.schedulers.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("bigkd.engine.connections.CONNECT_SECONDS", 2.0)
     began = time.monotonic()
     with (
         pytest.raises(ClusterError, match="no Dask scheduler answers at tcp://127"),

@@ -82,17 +82,17 @@ def task_bytes(source, n_stripes, *, exact=True, nonfinite="raise", cost=COST, d
     ).task_bytes
 
 
-# 0.1 GB for an update, and 1 GB for each state, of which two more come and go on a cluster
+# 0.1 GB for an update, and 1 GB for each state, of which three more come and go on a cluster
 @pytest.mark.parametrize(
     ("n_stripes", "exact", "here", "elsewhere"),
     [
         (1, True, 1.1, 1.1),
-        (2, True, 3.0, 5.0),
-        (100, True, 3.1, 5.1),
-        (400, True, 3.1, 5.1),
-        (1_000, True, 4.1, 6.1),
+        (2, True, 3.0, 6.0),
+        (100, True, 3.1, 6.1),
+        (400, True, 3.1, 6.1),
+        (1_000, True, 4.1, 7.1),
         (1, False, 1.1, 1.1),
-        (100, False, 8.0, 10.0),
+        (100, False, 8.0, 11.0),
     ],
 )
 def test_plan__counts_states_that_wait(n_stripes, exact, here, elsewhere):

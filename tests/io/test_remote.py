@@ -1,6 +1,5 @@
 """Object stores: an S3 server on this machine. Nothing but the environment says where it is."""
 
-import gc
 import itertools
 import pickle
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from zarr.core.sync import sync
 from zarr.storage import FsspecStore
 
 from bigkd import did
@@ -25,9 +23,7 @@ from bigkd.io import (
     save_state,
 )
 
-moto_server = pytest.importorskip("moto.server", reason="needs moto[server]: an S3 server to test")
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs, the extra [s3]")
-aiohttp = pytest.importorskip("aiohttp")
 # Threads and sockets of aiohttp and moto outlive a test.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning",
@@ -36,31 +32,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 X = np.arange(60.0).reshape(20, 3)
-
-
-def _close_sessions():
-    """Close what zarr's file systems leave open for the life of the process."""
-    s3fs.S3FileSystem.clear_instance_cache()
-    for found in gc.get_objects():
-        if isinstance(found, aiohttp.ClientSession) and not found.closed:
-            sync(found.close())
-
-
-@pytest.fixture(scope="module")
-def bucket():
-    """URL of a bucket, reachable through the environment alone."""
-    server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        s3fs.S3FileSystem().mkdir("bigkd")
-        yield "s3://bigkd"
-        _close_sessions()
-    server.stop()
 
 
 def small():

@@ -190,7 +190,7 @@ def test_nights__one_that_was_stopped_after_its_append_is_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("bigkd.jobs.published._mark_ended", killed)
+        patched.setattr("bigkd.jobs.run.ended", killed)
         with pytest.raises(KeyboardInterrupt):
             night(20)
     assert load_history(tmp_path / "history.zarr").sizes["run"] == 2

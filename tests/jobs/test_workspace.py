@@ -19,7 +19,7 @@ def test_workspace__removes_checkpoints_at_the_start_and_at_the_end(tmp_path):
     folder = tmp_path / "out.zarr.checkpoint"
     segment(folder)
     with workspace(out) as place:
-        assert place == (str(folder), 0, set())
+        assert place == (str(folder), 0, set(), [])
         assert not folder.exists()
         assert (tmp_path / "out.zarr.lock").exists()
         segment(folder)

@@ -23,6 +23,9 @@ from bigkd.jobs.clusters.base import (
 IDLE_SECONDS = 600
 """How long a cluster may idle before the operator deletes it: its client was killed."""
 
+USER = 1000
+"""Number of the user that pods run as, and of the group that volumes belong to."""
+
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
 """A name that Kubernetes takes, with room for what is added to it."""
 
@@ -151,6 +154,9 @@ class KubernetesPart(StartedPart):
         """Run `pod` as nobody in particular, with the volumes of the job."""
         pod["securityContext"] = {
             "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         }
         pod["automountServiceAccountToken"] = False

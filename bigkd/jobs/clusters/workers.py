@@ -2,9 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib.metadata import version
+from typing import Any
 
 import threadpoolctl
 from distributed import Client, wait
@@ -36,10 +37,23 @@ def found_on(client: Client) -> list[dict[str, str]]:
     Raises
     ------
     ClusterError
-        If workers cannot import bigkd.
+        If a worker has no bigkd, or another version of it than this process.
     """
+    mine = version("bigkd")
+    # First a question that every Python understands: what a worker cannot import ends it.
+    others = {found for found in _told(client, version, "bigkd") if found != mine}
+    if others:
+        raise ClusterError(
+            f"workers have other versions of bigkd than this process, which has {mine}: "
+            f"{', '.join(sorted(others))}. Install the same there."
+        )
+    return _told(client, libraries)
+
+
+def _told(client: Client, function: Callable[..., Any], *arguments: str) -> list[Any]:
+    """What `function` returns on each worker, of those that answer in time."""
     futures = [
-        client.submit(libraries, workers=[address], pure=False, priority=10)
+        client.submit(function, *arguments, workers=[address], pure=False, priority=10)
         for address in client.scheduler_info(n_workers=-1)["workers"]
     ]
     with suppress(TimeoutError), client.as_current():  # wait asks for the current one
@@ -47,8 +61,8 @@ def found_on(client: Client) -> list[dict[str, str]]:
     failed = [future.exception() for future in futures if future.status == "error"]
     if failed:
         raise ClusterError(
-            f"{len(failed)} of {len(futures)} workers cannot run what this process sends them: "
-            f"{failed[0]}. Install the same bigkd there."
+            f"{len(failed)} of {len(futures)} workers cannot compute: {failed[0]}. Install the "
+            f"same bigkd there as here."
         )
     return [future.result() for future in futures if future.status == "finished"]
 

@@ -1,0 +1,227 @@
+"""Data and kept work that are damaged, or change while they are read."""
+
+import os
+import random
+import shutil
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner
+
+from bigkd.cli import commands
+from bigkd.engine import stripes
+from bigkd.errors import DataError
+from bigkd.io import load_history
+from bigkd.jobs import load_job, run_job
+from tests.survival.command import Harm
+from tests.survival.harness import (
+    CHUNK,
+    RESULTS,
+    copy_of,
+    digest_of,
+    grow,
+    look,
+    make_data,
+    night,
+    rows,
+    write_job,
+)
+from tests.survival.test_struck import assert_same
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(autouse=True)
+def small_stripes(monkeypatch):
+    monkeypatch.setattr(stripes, "STRIPE_WORK", 1)
+
+
+def carried_out(work, progress=False):
+    return run_job(load_job(work / "job.yaml"), progress=progress)
+
+
+def flip(path, at=0.5):
+    content = bytearray(path.read_bytes())
+    content[int(at * len(content))] ^= 4
+    path.write_bytes(content)
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [(flip, "rows 40 to 59 cannot be read"), (cut, "rows 40 to 59 cannot be read"),
+     (os.unlink, "1 of 4 chunks .* do not exist; the first is .*row 40")],
+)  # fmt: skip
+def test_a_damaged_chunk__is_named_and_costs_only_what_needs_it(nights, evening, harm, message):
+    work = evening(0)
+    text = (work / "job.yaml").read_text()
+    last = "stand_ins:\n    coreset: {data: reference"
+    (work / "job.yaml").write_text(text.replace("stand_ins:\n    coreset: {data: tonight", last))
+    chunk = work / "tonight.zarr" / "c" / "2" / "0"
+    before, about = chunk.read_bytes(), chunk.stat()
+    harm(chunk)
+    record = carried_out(work)
+    assert record.exit_code == 4
+    made = {one.name: one for one in record.comparisons}
+    for name in ("drift", "new_modes"):
+        assert made[name].verdict == "failed"
+        with pytest.raises(DataError, match=message):
+            raise DataError(made[name].message)
+    assert made["stand_ins"].verdict == "fine"
+    assert list(load_history(work / "history.zarr")["drift.verdict"].values) == ["failed"]
+    chunk.write_bytes(before)
+    os.utime(chunk, ns=(about.st_atime_ns, about.st_mtime_ns))
+    again = carried_out(work)
+    assert again.exit_code == 0
+    for name in ("drift", "new_modes"):
+        store = work / "nightly" / f"{name}.zarr"
+        assert digest_of(store) == nights[0].after.results[name]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_summaries__are_told_and_made_again(nights, evening, seed):
+    work, generator = evening(1), random.Random(seed)
+    stores = sorted((work / "nightly.checkpoint").glob("*/*.zarr"))
+    for store in generator.sample(stores, len(stores) // 2):
+        file = generator.choice(sorted(path for path in store.rglob("*") if path.is_file()))
+        generator.choice([flip, cut, os.unlink])(file)
+    ended = night(work)
+    assert ended.code == 0, ended.stderr
+    assert "a checkpoint is damaged and is computed again" in ended.stderr
+    assert look(work)._replace(names=frozenset()) == nights[1].after._replace(names=frozenset())
+
+
+def test_a_damaged_result__is_noticed_and_made_again(nights, evening):
+    work = evening(1)
+    flip(work / "nightly" / "drift.zarr" / "distance" / "c")
+    shown = CliRunner().invoke(commands, ["show", str(work / "nightly" / "drift.zarr")])
+    assert shown.exit_code == 4
+    assert "corrupted" in shown.stderr
+    assert night(work).code == 0
+    assert_same(look(work), nights[1].after)
+
+
+def test_a_damaged_history__is_left_alone_and_the_run_is_kept_beside_it(nights, evening):
+    work = evening(1)
+    flip(work / "history.zarr" / "drift.distance" / "c" / "0")
+    before = digest_of(work / "history.zarr")
+    ended = night(work)
+    assert ended.code == 4
+    assert "history.zarr is" in ended.stderr
+    assert "This run was put into" in ended.stderr
+    assert digest_of(work / "history.zarr") == before
+    (beside,) = work.glob("history.zarr.*.zarr")
+    assert load_history(beside)["verdict"].values.tolist() == ["fine"]
+    results = look_at_results(work)
+    assert results == nights[1].after.results
+
+
+def look_at_results(work):
+    return {name: digest_of(work / "nightly" / f"{name}.zarr") for name in RESULTS}
+
+
+class Meanwhile:
+    """Does something at one moment of a run."""
+
+    def __init__(self, do, at):
+        self._do, self._left = do, at
+
+    def __call__(self, event):
+        self._left -= 1
+        if self._left == 0:
+            self._do()
+
+
+@pytest.mark.parametrize("at", [1, 9, 25])
+def test_a_store_that_grows_while_it_is_read__is_taken_as_it_was(nights, evening, at):
+    work = evening(0)
+    record = carried_out(work, Meanwhile(lambda: grow(work), at))
+    assert record.exit_code == 0
+    assert_same(look(work)._replace(names=frozenset()), nights[0].after._replace(names=frozenset()))
+    assert carried_out(work).exit_code == 0
+    assert look_at_results(work) == nights[1].after.results
+
+
+@pytest.mark.parametrize("at", [2, 12, 30])
+def test_a_chunk_rewritten_while_it_is_read__is_noticed(evening, at):
+    work = evening(0)
+    text = (work / "job.yaml").read_text()  # else the first run's choice of a kernel would stay
+    for made in ("n_frequencies: 30", "n_modes: 2"):
+        text = text.replace(made, f"{made}, kernel: {{name: gaussian, sigma: 3.0}}")
+    (work / "job.yaml").write_text(text)
+
+    def rewrite():
+        zarr.open_array(work / "tonight.zarr")[:CHUNK] = rows(CHUNK, 9)
+
+    record = carried_out(work, Meanwhile(rewrite, at))
+    messages = [one.message for one in record.comparisons if one.verdict == "failed"]
+    assert record.exit_code == 4
+    assert all("changed" in message for message in messages)
+    clean = copy_of(work, work.parent / "clean")
+    for name in ("nightly", "nightly.checkpoint", "history.zarr"):
+        shutil.rmtree(clean / name, ignore_errors=True)
+    os.rename(work, work.parent / "aside")
+    os.rename(clean, work)
+    assert carried_out(work).exit_code == 0
+    expected = look_at_results(work)
+    shutil.rmtree(work)
+    os.rename(work.parent / "aside", work)
+    assert carried_out(work).exit_code == 0
+    assert look_at_results(work) == expected
+
+
+def test_difficult_data__give_the_same_after_a_kill(tmp_path):
+    """NaN rows, absent chunks, ragged chunks, types that differ."""
+    work = tmp_path / "work"
+    work.mkdir()
+    make_data(work)
+    for name, number, chunk, dtype in (("tonight", 95, 17, "f2"), ("reference", 77, 9, "i2")):
+        array = zarr.create_array(
+            work / f"{name}.zarr", shape=(number, 4), chunks=(chunk, 4), dtype=dtype,
+            overwrite=True,
+        )  # fmt: skip
+        values = np.round(rows(number, 5))
+        values[2 * chunk : 3 * chunk] = 0
+        array[:] = values
+    zarr.open_array(work / "tonight.zarr")[60] = np.nan
+    assert not (work / "reference.zarr" / "c" / "2").exists()
+    write_job(work)
+    text = (work / "job.yaml").read_text()
+    text = text.replace("tonight.zarr,", "tonight.zarr, missing: skip,")
+    text = text.replace("reference.zarr,", "reference.zarr, missing: fill,")
+    for made in ("n_frequencies: 30", "n_modes: 2", "size: 6"):
+        text = text.replace(made, f"{made}, nonfinite: drop")
+    (work / "job.yaml").write_text(text)
+    before = copy_of(work, tmp_path / "before")
+    ended = night(work)
+    assert ended.code == 0, ended.stderr
+    expected = look(work)
+    for after in (ended.changes // 3, ended.changes * 2 // 3):
+        copy_of(before, work)
+        assert night(work, Harm("kill", after)).code < 0
+        assert night(work).code == 0
+        assert_same(look(work), expected)
+
+
+@pytest.mark.parametrize("year", [1971, 2100])
+def test_times_of_change_in_another_year__change_no_result(nights, evening, year):
+    work = evening(1)
+    moment = (year - 1970) * 31_556_952
+    for path in work.rglob("*"):
+        os.utime(path, (moment, moment))
+    assert night(work).code == 0
+    assert look_at_results(work) == nights[1].after.results
+    assert night(work).code == 0
+
+
+def test_a_clock_that_jumps__changes_nothing_but_the_times(nights, evening):
+    work = evening(1)
+    ended = night(work, Harm("clock", 500))
+    assert ended.code == 0, ended.stderr
+    assert_same(look(work), nights[1].after)
+    assert night(work).code == 0
+    assert load_history(work / "history.zarr").sizes["run"] == 3
