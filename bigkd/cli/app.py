@@ -31,9 +31,12 @@ Exit codes:
   3    a threshold was exceeded: --fail-if-significant, --fail-above, --fail-if-rejected,
        --fail-if-explained-below, --fail-if-error-above
   4    data fault: rows that are not finite, a store that is absent or damaged
-  5    cluster fault: run again with --resume
+  5    cluster fault: run it again
   75   another job writes the same output
-  130  interrupted: run again with --resume
+  130  interrupted: run it again
+
+\b
+bigkd run goes on from what is finished by itself, the other commands with --resume.
 """
 
 

@@ -4,10 +4,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bigkd.engine import session
 from bigkd.engine.progress import reporter
 from bigkd.engine.rehearsal import Rehearsal
 from bigkd.engine.rehearsed import RehearsedSession
+from bigkd.engine.schedulers import open_runner
 from bigkd.engine.session import Session, Settings
 
 
@@ -24,5 +24,9 @@ def open_session(settings: Settings) -> Iterator[Session]:
                 folder=folder,
             )
         return
-    with session.open_session(settings) as opened:
-        yield opened
+    with open_runner(settings.scheduler, stall_seconds=settings.stall_seconds) as runner:
+        show = reporter(settings.progress)
+        try:
+            yield Session(settings=settings, runner=runner, show=show)
+        finally:
+            show.close()

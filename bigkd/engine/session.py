@@ -19,8 +19,8 @@ from bigkd.engine.graph import Graph, GraphBuilder
 from bigkd.engine.inputs import Policy
 from bigkd.engine.memory import Plan, plan_pairs, plan_pass
 from bigkd.engine.pairs import cut_pairs
-from bigkd.engine.progress import Reporter, Reporting, Watch, reporter
-from bigkd.engine.schedulers import Runner, Scheduler, open_runner
+from bigkd.engine.progress import Reporter, Reporting, Watch
+from bigkd.engine.schedulers import Runner, Scheduler
 from bigkd.engine.stripes import cut_stripes
 from bigkd.engine.tasks import Job, Reduced
 from bigkd.engine.tiles import Tiling, check_graph, fill_graph, pair_tiling, row_tiling
@@ -93,7 +93,7 @@ class Settings:
 
 @dataclass(kw_only=True)
 class Session:
-    """The engine's verbs, on one runner; made by `open_session`."""
+    """The engine's verbs, on one runner; made by `bigkd.engine.open_session`."""
 
     settings: Settings
     runner: Runner
@@ -333,14 +333,3 @@ def _require_rows(reduced: Reduced, source: Source) -> None:
         raise EmptyInputError(
             f"{source.name}: none of its {source.n_rows} rows is finite; nothing is left."
         )
-
-
-@contextmanager
-def open_session(settings: Settings) -> Iterator[Session]:
-    """A session on the runner that `settings` ask for."""
-    with open_runner(settings.scheduler, stall_seconds=settings.stall_seconds) as runner:
-        show = reporter(settings.progress)
-        try:
-            yield Session(settings=settings, runner=runner, show=show)
-        finally:
-            show.close()

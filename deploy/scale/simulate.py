@@ -184,7 +184,9 @@ def _measured(
     wall = time.perf_counter() - began
     assert int(reduced.state.count) == options.stripes
     after, now = process.cpu_times(), mine.cpu_times()
-    costs = TaskCosts(sizes=[1] * plan.n_tasks, seconds_each=options.seconds)
+    cuts = stripes.cut_stripes(source, row_cost=1)
+    sizes = [cut.last - cut.first for cut in cuts]
+    costs = TaskCosts(sizes=sizes, seconds_each=options.seconds)
     ideal = pass_cost(costs, Workers(n_threads=options.workers))
     peak = int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
     cpu = after.user + after.system - before.user - before.system

@@ -65,7 +65,8 @@ def test_local_cluster__has_the_same_bits(tmp_path):
     generator = np.random.default_rng(0)
     for name, n in (("x", 400), ("y", 300)):
         np.save(tmp_path / f"{name}.npy", generator.normal(size=(n, 3)))
-    distance = {"x": "x.npy", "y": "y.npy", "kernel": {"name": "gaussian", "sigma": 1.0}}
+    kernel = {"name": "gaussian", "sigma": 1.0}
+    distance = {"x": "x.npy", "y": "y.npy", "kernel": kernel, "method": "exact"}
     job = tmp_path / "job.yaml"
     for store, options in (("here", ["--scheduler", "sync"]), ("there", [])):
         output = {"store": f"{store}.zarr"}

@@ -76,15 +76,10 @@ def test_job__has_the_same_bits_over_tls(places, run, tmp_path):
         done = run(place, *options, store=store)
         assert done.exit_code == 0, done.output
     with dask.config.set({name: places["ours"][key] for name, key in TLS_SETTINGS.items()}):
-        for place, options, store in (
-            (None, ["--scheduler", places["address"]], "override"),
-            ({"kind": "address", "address": places["address"]}, [], "settings"),
-        ):
-            done = run(place, *options, store=store)
-            assert done.exit_code == 0, done.output
+        assert run(None, "--scheduler", places["address"], store="override").exit_code == 0
         with dask.config.set({"scheduler-address": places["address"]}):
-            assert run({"kind": "address"}, store="both").exit_code == 0
-    assert_same_bits(tmp_path, "here", "there", "override", "settings", "both")
+            assert run({"kind": "address"}, store="settings").exit_code == 0
+    assert_same_bits(tmp_path, "here", "there", "override", "settings")
 
 
 @pytest.mark.parametrize(

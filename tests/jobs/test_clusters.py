@@ -253,10 +253,8 @@ def test_kubernetes__is_started_adapted_and_closed(monkeypatch):
             inspect.signature(KubeCluster.adapt).bind(self, **options)
             calls.append(options)
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
+        def close(self, **options):
+            inspect.signature(KubeCluster.close).bind(self, **options)
             self.local.close()
             calls.append("closed")
 

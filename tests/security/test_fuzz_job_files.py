@@ -35,7 +35,8 @@ run: {memory_limit: 2 GiB}
 randoms = st.randoms(use_true_random=False)
 
 PIECES = [
-    "modes", "distance", "comparisons", "data", "cluster", "history", "fail_if", "test", "reference", "output", "run", "kernel", "seed", ": ", ":", "\n",
+    "modes", "distance", "comparisons", "data", "cluster", "history", "fail_if",
+    "test", "reference", "output", "run", "kernel", "seed", ": ", ":", "\n",
     "\n  ", "\n    ", "- ", "[", "]", "{", "}", ", ", "!!", "!!python/name:os.system", "&a ", "*a",
     "<<", "|", ">", "'", '"', "#", "%", "@", "`", "---\n", "...\n", "? ", "= ", "[[", "]]", ".",
     "null", "~", "yes", "1e3", "0x1F", "1:30", "2026-01-01", ".inf", ".nan", "-1", "1_000", "\t",

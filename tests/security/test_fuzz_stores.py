@@ -103,7 +103,7 @@ def harmed(pair, random, times):
     return victim
 
 
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore")
 @examples(60)
 @given(random=randoms, times=st.integers(1, 3))
 def test_stores__damaged_are_whole_or_refused(pair, random, times):
@@ -116,7 +116,7 @@ def test_stores__damaged_are_whole_or_refused(pair, random, times):
     assert any(found.identical(content) for content in contents)
 
 
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore")
 @examples(60)
 @given(random=randoms, times=st.integers(1, 3))
 def test_stores__damaged_with_matching_checksums_raise_nothing_else(pair, random, times):
@@ -133,7 +133,7 @@ def test_stores__damaged_with_matching_checksums_raise_nothing_else(pair, random
     assert isinstance(is_store(path), bool)
 
 
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings("ignore")
 @examples(60)
 @given(random=randoms, times=st.integers(1, 2))
 def test_rows__of_damaged_stores_raise_nothing_but_errors_of_bigkd(pair, random, times):

@@ -44,7 +44,7 @@ def rows(number, seed):
 
 def make_data(folder):
     """The stores of the first night."""
-    for name, number, dtype, seed in (("tonight", 80, "f4", 1), ("reference", 90, "f8", 2)):
+    for name, number, dtype, seed in (("tonight", 60, "f4", 1), ("reference", 70, "f8", 2)):
         array = zarr.create_array(
             folder / f"{name}.zarr", shape=(number, 4), chunks=(CHUNK, 4), dtype=dtype,
             compressors=[ZstdCodec(checksum=True)],

@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def cut(path):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [(flip, "rows 40 to 59 cannot be read"), (cut, "rows 40 to 59 cannot be read"),
-     (os.unlink, "1 of 4 chunks .* do not exist; the first is .*row 40")],
+     (os.unlink, "1 of 3 chunks .* do not exist; the first is .*row 40")],
 )  # fmt: skip
 def test_a_damaged_chunk__is_named_and_costs_only_what_needs_it(nights, evening, harm, message):
     work = evening(0)
@@ -82,7 +83,7 @@ def test_a_damaged_chunk__is_named_and_costs_only_what_needs_it(nights, evening,
         assert digest_of(store) == nights[0].after.results[name]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_damaged_summaries__are_told_and_made_again(nights, evening, seed):
     work, generator = evening(1), random.Random(seed)
     stores = sorted((work / "nightly.checkpoint").glob("*/*.zarr"))
@@ -136,7 +137,7 @@ class Meanwhile:
             self._do()
 
 
-@pytest.mark.parametrize("at", [1, 9, 25])
+@pytest.mark.parametrize("at", [1, 15])
 def test_a_store_that_grows_while_it_is_read__is_taken_as_it_was(nights, evening, at):
     work = evening(0)
     record = carried_out(work, Meanwhile(lambda: grow(work), at))
@@ -146,7 +147,7 @@ def test_a_store_that_grows_while_it_is_read__is_taken_as_it_was(nights, evening
     assert look_at_results(work) == nights[1].after.results
 
 
-@pytest.mark.parametrize("at", [2, 12, 30])
+@pytest.mark.parametrize("at", [2, 10])
 def test_a_chunk_rewritten_while_it_is_read__is_noticed(evening, at):
     work = evening(0)
     text = (work / "job.yaml").read_text()  # else the first run's choice of a kernel would stay
@@ -200,22 +201,19 @@ def test_difficult_data__give_the_same_after_a_kill(tmp_path):
     ended = night(work)
     assert ended.code == 0, ended.stderr
     expected = look(work)
-    for after in (ended.changes // 3, ended.changes * 2 // 3):
-        copy_of(before, work)
-        assert night(work, Harm("kill", after)).code < 0
-        assert night(work).code == 0
-        assert_same(look(work), expected)
+    copy_of(before, work)
+    assert night(work, Harm("kill", ended.changes // 2)).code == -signal.SIGKILL
+    assert night(work).code == 0
+    assert_same(look(work), expected)
 
 
-@pytest.mark.parametrize("year", [1971, 2100])
-def test_times_of_change_in_another_year__change_no_result(nights, evening, year):
+def test_times_of_change_in_other_years__change_no_result(nights, evening):
     work = evening(1)
-    moment = (year - 1970) * 31_556_952
-    for path in work.rglob("*"):
-        os.utime(path, (moment, moment))
+    for at, path in enumerate(sorted(work.rglob("*"))):
+        moment = (1971 if at % 2 else 2100) - 1970
+        os.utime(path, (moment * 31_556_952, moment * 31_556_952))
     assert night(work).code == 0
     assert look_at_results(work) == nights[1].after.results
-    assert night(work).code == 0
 
 
 def test_a_clock_that_jumps__changes_nothing_but_the_times(nights, evening):
@@ -225,3 +223,21 @@ def test_a_clock_that_jumps__changes_nothing_but_the_times(nights, evening):
     assert_same(look(work), nights[1].after)
     assert night(work).code == 0
     assert load_history(work / "history.zarr").sizes["run"] == 3
+
+
+def test_links_among_the_checkpoints__lead_nowhere(nights, evening, tmp_path):
+    work = evening(1)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "text").write_text("all my work")
+    kept = work / "nightly.checkpoint"
+    planted = [kept / ("0" * 32), next(kept.glob("*/")) / "00000-0123456789abcdef0123.zarr"]
+    stores = sorted(kept.glob("*/*.zarr"))
+    for store in stores[::3]:
+        shutil.rmtree(store)
+        planted.append(store)
+    for path in planted:
+        path.symlink_to(tmp_path / "thesis")
+    assert night(work).code == 0
+    assert look_at_results(work) == nights[1].after.results
+    assert (tmp_path / "thesis" / "text").read_text() == "all my work"
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["text"]

@@ -89,7 +89,7 @@ def fill(place, left):
         file.write(b"\1" * max(0, stat.f_bavail * stat.f_frsize - left))
 
 
-@pytest.mark.parametrize("left", [0, 100_000, 300_000, 700_000])
+@pytest.mark.parametrize("left", [0, 300_000])
 def test_a_full_disk__is_told_and_gone_on_from(nights, small_disk, left):
     work = small_disk / "work"
     shutil.copytree(nights[1].before, work)

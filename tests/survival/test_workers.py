@@ -18,11 +18,11 @@ from tests.survival.test_struck import assert_same
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
-EVENTS = 40
+EVENTS = 30
 """So many times the progress of a run shows, at least."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster():
     with started() as client:
         yield client
@@ -59,12 +59,11 @@ def until_done(work, progress):
     raise AssertionError("it never went through")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_workers_killed__change_nothing(nights, evening, cluster, seed):
-    number, n_victims = seed % 2, 1 + seed // 2 % 2
+    number, n_victims = seed % 2, 1 + seed // 2
     work = evening(number)
     write_job(work, cluster.scheduler_info()["address"])
-    cluster.wait_for_workers(2, timeout=60)
     victims = pids(cluster)[:n_victims]
     strike = Strike(lambda: send(victims, signal.SIGKILL), random.Random(seed).randint(1, EVENTS))
     record, _ = until_done(work, strike)

@@ -23,6 +23,9 @@ from bigkd.jobs.clusters.base import (
 IDLE_SECONDS = 600
 """How long a cluster may idle before the operator deletes it: its client was killed."""
 
+CLOSE_SECONDS = 120
+"""How long to watch a cluster being deleted."""
+
 USER = 1000
 """Number of the user that pods run as, and of the group that volumes belong to."""
 
@@ -90,10 +93,14 @@ class KubernetesPart(StartedPart):
                 f"the kubernetes cluster {name} could not be started: {type(error).__name__}: "
                 f"{error}. Is the Dask operator installed, and may this account use it?"
             ) from error
-        with cluster, Client(cluster, set_as_default=False) as client:
-            if self.adaptive is not None:
-                cluster.adapt(minimum=self.adaptive.minimum, maximum=self.adaptive.maximum)
-            yield client
+        try:
+            with Client(cluster, set_as_default=False) as client:
+                if self.adaptive is not None:
+                    cluster.adapt(minimum=self.adaptive.minimum, maximum=self.adaptive.maximum)
+                yield client
+        finally:
+            with suppress(TimeoutError):  # Kubernetes was told; it goes on with it
+                cluster.close(timeout=CLOSE_SECONDS)
 
     def options(self, name: str) -> dict[str, Any]:
         """Keywords of `dask_kubernetes.operator.KubeCluster`."""
