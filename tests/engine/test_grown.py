@@ -238,7 +238,7 @@ def test_block_that_changes_while_it_is_read__is_noticed(rows, tmp_path):
             zarr.open_array(str(path), mode="a")[50:60] = 1.0
 
     source = open_rows(path, name="x", block_rows=10)
-    with pytest.raises(DataError, match="1 of its 20 blocks were changed .* from row 50 on"):
+    with pytest.raises(DataError, match=r"1 of its 20 blocks were changed .* from row 50 on"):
         reduce(everything(3), source, checkpoint=folder, progress=change)
     found, read, _ = kept_pass(path, folder)
     assert read in (10, 20)
