@@ -21,12 +21,17 @@ _FILE = "pins.json"
 
 
 class Pins:
-    """What the comparisons of a job have chosen, in the folder of its summaries."""
+    """What the comparisons of a job have chosen, in the folder of its summaries.
 
-    def __init__(self, folder: str | Path | None, run_id: str) -> None:
+    With `anew` what was chosen before is forgotten.
+    """
+
+    def __init__(self, folder: str | Path | None, run_id: str, *, anew: bool = False) -> None:
         self._run_id = run_id
         self._files = None if folder is None else files_at(str(folder))
-        self._pins: dict[str, dict[str, Any]] = {} if self._files is None else _read(self._files)
+        self._pins: dict[str, dict[str, Any]] = {}
+        if self._files is not None and not anew:
+            self._pins = _read(self._files)
 
     def applied(self, name: str, part: ComparisonPart) -> ComparisonPart:
         """`part` with what it chose in an earlier run in place of its rules.

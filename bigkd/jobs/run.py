@@ -44,8 +44,8 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
         From `load_job`, or made by hand.
     resume
         Go on from what an interrupted run of the same job has finished, to the same bits, and from
-        summaries that were kept; with False both are removed first. By default it goes on where
-        there is a place to keep them.
+        summaries that were kept; with False both are removed first, and what rules chose is
+        chosen again. By default it goes on where there is a place to keep them.
     progress
         As for `bigkd.finc.modes`; by default the job's own `progress_log`.
 
@@ -75,7 +75,7 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
         refuse_existing(job)
         folder = place.checkpoint if job.keeps_summaries else None
         run_id = begun(folder)
-        pins = Pins(folder, run_id)
+        pins = Pins(folder, run_id, anew=resume is False)
         with opened_cluster(job.place) as cluster:
             scheduler = cluster or job.run.scheduler
             shown = job.run.progress_log if progress is None else progress

@@ -112,6 +112,15 @@ def test_nights__keep_the_choices_of_the_first(night):
             assert one.result.attrs[choice] == other.result.attrs[choice]
 
 
+def test_nights__choose_anew_where_they_begin_anew(night):
+    first, fresh = night(), night(100, shift=3.0, resume=False)
+    again = night(20)
+    chosen = [
+        record.comparisons[1].result.attrs["kernel_parameters"] for record in (first, fresh, again)
+    ]
+    assert chosen[0] != chosen[1] == chosen[2]
+
+
 def test_nights__choose_anew_where_something_else_is_asked_for(night):
     first = night()
     other = night(text=JOB.replace("eps: 0.2", "eps: 0.1"))

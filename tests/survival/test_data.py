@@ -58,7 +58,7 @@ def cut(path):
      (os.unlink, "1 of 3 chunks .* do not exist; the first is .*row 40")],
 )  # fmt: skip
 def test_a_damaged_chunk__is_named_and_costs_only_what_needs_it(nights, evening, harm, message):
-    work = evening(0)
+    work = evening(0, report=False)
     text = (work / "job.yaml").read_text()
     last = "stand_ins:\n    coreset: {data: reference"
     (work / "job.yaml").write_text(text.replace("stand_ins:\n    coreset: {data: tonight", last))
@@ -85,7 +85,7 @@ def test_a_damaged_chunk__is_named_and_costs_only_what_needs_it(nights, evening,
 
 @pytest.mark.parametrize("seed", range(2))
 def test_damaged_summaries__are_told_and_made_again(nights, evening, seed):
-    work, generator = evening(1), random.Random(seed)
+    work, generator = evening(1, report=False), random.Random(seed)
     stores = sorted((work / "nightly.checkpoint").glob("*/*.zarr"))
     for store in generator.sample(stores, len(stores) // 2):
         file = generator.choice(sorted(path for path in store.rglob("*") if path.is_file()))
@@ -97,7 +97,7 @@ def test_damaged_summaries__are_told_and_made_again(nights, evening, seed):
 
 
 def test_a_damaged_result__is_noticed_and_made_again(nights, evening):
-    work = evening(1)
+    work = evening(1, report=False)
     flip(work / "nightly" / "drift.zarr" / "distance" / "c")
     shown = CliRunner().invoke(commands, ["show", str(work / "nightly" / "drift.zarr")])
     assert shown.exit_code == 4
@@ -107,7 +107,7 @@ def test_a_damaged_result__is_noticed_and_made_again(nights, evening):
 
 
 def test_a_damaged_history__is_left_alone_and_the_run_is_kept_beside_it(nights, evening):
-    work = evening(1)
+    work = evening(1, report=False)
     flip(work / "history.zarr" / "drift.distance" / "c" / "0")
     before = digest_of(work / "history.zarr")
     ended = night(work)
@@ -139,7 +139,7 @@ class Meanwhile:
 
 @pytest.mark.parametrize("at", [1, 15])
 def test_a_store_that_grows_while_it_is_read__is_taken_as_it_was(nights, evening, at):
-    work = evening(0)
+    work = evening(0, report=False)
     record = carried_out(work, Meanwhile(lambda: grow(work), at))
     assert record.exit_code == 0
     assert_same(look(work)._replace(names=frozenset()), nights[0].after._replace(names=frozenset()))
@@ -149,7 +149,7 @@ def test_a_store_that_grows_while_it_is_read__is_taken_as_it_was(nights, evening
 
 @pytest.mark.parametrize("at", [2, 10])
 def test_a_chunk_rewritten_while_it_is_read__is_noticed(evening, at):
-    work = evening(0)
+    work = evening(0, report=False)
     text = (work / "job.yaml").read_text()  # else the first run's choice of a kernel would stay
     for made in ("n_frequencies: 30", "n_modes: 2"):
         text = text.replace(made, f"{made}, kernel: {{name: gaussian, sigma: 3.0}}")
@@ -208,7 +208,7 @@ def test_difficult_data__give_the_same_after_a_kill(tmp_path):
 
 
 def test_times_of_change_in_other_years__change_no_result(nights, evening):
-    work = evening(1)
+    work = evening(1, report=False)
     for at, path in enumerate(sorted(work.rglob("*"))):
         moment = (1971 if at % 2 else 2100) - 1970
         os.utime(path, (moment * 31_556_952, moment * 31_556_952))
@@ -217,7 +217,7 @@ def test_times_of_change_in_other_years__change_no_result(nights, evening):
 
 
 def test_a_clock_that_jumps__changes_nothing_but_the_times(nights, evening):
-    work = evening(1)
+    work = evening(1, report=False)
     ended = night(work, Harm("clock", 500))
     assert ended.code == 0, ended.stderr
     assert_same(look(work), nights[1].after)
@@ -226,7 +226,7 @@ def test_a_clock_that_jumps__changes_nothing_but_the_times(nights, evening):
 
 
 def test_links_among_the_checkpoints__lead_nowhere(nights, evening, tmp_path):
-    work = evening(1)
+    work = evening(1, report=False)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "text").write_text("all my work")
     kept = work / "nightly.checkpoint"
