@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import ClassVar
 
 import psutil
@@ -21,6 +22,9 @@ def test_open_runner__refuses_what_it_does_not_know(name):
         open_runner(name),
     ):
         pass
+
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_open_runner__refuses_an_address_without_meaning():
@@ -95,9 +99,7 @@ def test_local__says_how_to_start_worker_processes(tmp_path):
     script.write_text(
         "from bigkd.engine.schedulers import open_runner\nwith open_runner('local'):\n    pass\n"
     )
-    process = psutil.Popen(
-        [sys.executable, script], stdout=-1, stderr=-1, text=True, cwd=sys.path[0] or "."
-    )
+    process = psutil.Popen([sys.executable, script], stdout=-1, stderr=-1, text=True, cwd=ROOT)
     try:
         _, errors = process.communicate(timeout=60)
     finally:

@@ -175,7 +175,7 @@ def test_mmdpca__resumes_to_the_same_bits(carry_out, folder, monkeypatch, method
     outcome = carry_out(text, resume=True)
     xr.testing.assert_identical(outcome.only.result, whole)
     assert outcome.only.result["component"].values.tobytes() == whole["component"].values.tobytes()
-    assert outcome.n_resumed == len(restored) > 1
+    assert outcome.n_resumed >= len(restored) > 1  # a sum may stand for several
     assert {path.name for path in (folder / "out").iterdir()} == {"result.zarr"}
 
 

