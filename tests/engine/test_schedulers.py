@@ -14,6 +14,8 @@ from bigkd.errors import ClusterError, InputError
 from bigkd.protocols import Footprint
 from tests.engine.helpers import Census, generated, reduce
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.mark.parametrize("name", ["distributed", "", "thread", 4, True, "localhost:8786", b"sync"])
 def test_open_runner__refuses_what_it_does_not_know(name):
@@ -22,9 +24,6 @@ def test_open_runner__refuses_what_it_does_not_know(name):
         open_runner(name),
     ):
         pass
-
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_open_runner__refuses_an_address_without_meaning():
