@@ -213,18 +213,18 @@ class PairsWork(Work):
 def require_unchanged(source: Source, known: Sequence[str]) -> None:
     """Look whether the blocks of `source` still have the identities that were `known`.
 
-    The last block of a store that grows may be written to; the next pass reads it again.
+    The last block of a store that has grown may have been written to; the next pass reads it again.
 
     Raises
     ------
     DataError
-        If another block was changed.
+        If another block was changed, or the last one without growth.
     """
     if not source.may_change:
         return
     now = source.block_identities()
     changed = [at for at, before in enumerate(known) if before != now[at]]
-    if changed and changed != [source.n_blocks - 1]:
+    if changed and not (changed == [source.n_blocks - 1] and source.has_grown()):
         first = source.first_index(changed[0])
         raise DataError(
             f"{source.name}: {len(changed)} of its {source.n_blocks} blocks were changed while "

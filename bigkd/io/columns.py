@@ -24,6 +24,7 @@ from bigkd.io.sources import (
     even_bounds,
     stored_rows,
 )
+from bigkd.io.status import file_status
 from bigkd.io.zarr_rows import ZarrSource
 from bigkd.protocols import Array
 
@@ -255,8 +256,7 @@ class FileColumns(ColumnSource):
         """Digest of the paths, sizes and times of change; or of what they were made from."""
         if self.made_from is not None:
             return digest("columns", self.kept, self.made_from)
-        about = [(part.path.resolve(), part.offset, part.path.stat()) for part in self.parts]
-        seen = [(path, offset, at.st_size, at.st_mtime_ns) for path, offset, at in about]
+        seen = [(at.path.resolve(), at.offset, file_status(at.path)) for at in self.parts]
         return digest("columns", self.kept, seen)
 
 

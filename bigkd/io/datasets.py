@@ -136,9 +136,15 @@ def is_store(path: str | Path) -> bool:
 def stored_names(folder: str | Path) -> set[str]:
     """Names of what is in a folder of stores, or below a URL; nothing where there is none."""
     if "://" in str(folder):
-        return {name.rstrip("/") for name in sync(_listed(FsspecStore.from_url(str(folder))))}
+        return {name.rstrip("/") for name in sync(_listed(_remote(str(folder))))}
     path = Path(folder)
     return {inner.name for inner in path.iterdir()} if path.is_dir() else set()
+
+
+def _remote(url: str, *, read_only: bool = False) -> FsspecStore:
+    """The store at a URL, listed anew each time: another process may have written there."""
+    how = {"use_listings_cache": False}
+    return FsspecStore.from_url(url, storage_options=how, read_only=read_only)
 
 
 async def _listed(store: FsspecStore) -> list[str]:
@@ -148,7 +154,7 @@ async def _listed(store: FsspecStore) -> list[str]:
 def remove_store(path: str | Path) -> None:
     """Delete everything at `path`, or nothing where there is nothing."""
     if "://" in plain_location(path):
-        sync(FsspecStore.from_url(str(path)).delete_dir(""))
+        sync(_remote(str(path)).delete_dir(""))
     else:
         if os.path.islink(path) or os.path.isfile(path):
             os.unlink(path)
@@ -209,7 +215,7 @@ def _state(target: str) -> str:
     ``"unfinished"`` is nobody's result.
     """
     if "://" in target:
-        store: Any = FsspecStore.from_url(target, read_only=True)
+        store: Any = _remote(target, read_only=True)
         empty = sync(store.is_empty(""))
     else:
         path = Path(target)

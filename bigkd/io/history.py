@@ -86,9 +86,13 @@ def append_run(path: str | Path, run: xr.Dataset, *, run_id: str, wait: float = 
     except _UnusableError as error:
         cause, beside = error.cause, f"{target}.{run_id}.zarr"
         try:
-            _append(beside, row, wait)
+            is_added = _append(beside, row, wait)
         except (BigkdError, _UnusableError) as second:
             raise type(cause)(f"{cause} This run was put nowhere: {second}") from cause
+        if not is_added:
+            raise type(cause)(
+                f"{cause} This run was put nowhere: {beside} has one of this name."
+            ) from cause
         raise type(cause)(f"{cause} This run was put into {beside}.") from cause
 
 

@@ -12,7 +12,8 @@ import xarray as xr
 
 from bigkd.errors import BigkdError, DataError, InputError, ShapeError, StoreError
 from bigkd.io.optional import require
-from bigkd.io.sources import Source, digest, even_bounds, folder_status, rows_per_block
+from bigkd.io.sources import Source, digest, even_bounds, rows_per_block
+from bigkd.io.status import file_status, folder_status
 
 Colours = Literal["RGB", "L"]
 
@@ -73,8 +74,7 @@ class ImageSource(Source):
         return [self._seen(start, stop) for start, stop in ranges]
 
     def _seen(self, start: int, stop: int) -> str:
-        status = [(label, (self.folder / label).stat()) for label in self.labels[start:stop]]
-        seen = [(label, about.st_size, about.st_mtime_ns) for label, about in status]
+        seen = [(label, *file_status(self.folder / label)) for label in self.labels[start:stop]]
         return digest("images", self.folder.resolve(), seen)
 
 

@@ -10,7 +10,7 @@ import zarr
 from bigkd.errors import InputError, StoreError
 from bigkd.io.bounds import require_free
 from bigkd.io.urls import plain_location
-from bigkd.io.zarr_rows import Missing, open_zarr, refuse_code, zarr_source
+from bigkd.io.zarr_rows import Missing, open_node, open_zarr, refuse_code, zarr_source
 
 _DIMENSIONS = "_ARRAY_DIMENSIONS"  # where Zarr 2 keeps what Zarr 3 calls dimension_names
 
@@ -69,8 +69,7 @@ def open_labelled(
     else:
         stacked = xr.concat([variables[key] for key in names], xr.Variable(variable, names))
         array = stacked.transpose(..., variable).rename(None)
-    if "://" not in where:
-        array.encoding["source"] = str(Path(where).absolute())
+    array.encoding["source"] = where if "://" in where else str(Path(where).absolute())
     return array
 
 
@@ -102,11 +101,11 @@ def _group(path: str) -> tuple[Any, str | None]:
     What cannot be opened here is for the caller to complain of.
     """
     try:
-        node: Any = zarr.open(path, mode="r")
+        node: Any = open_node(path)
         only = None
         if isinstance(node, zarr.Array):
             around, _, only = path.rstrip("/").rpartition("/")
-            node = zarr.open_group(around, mode="r") if around else None
+            node = open_node(around) if around else None
         arrays = {} if node is None else dict(node.arrays())
     except Exception:  # every store and codec has its own types
         return None, None

@@ -13,6 +13,7 @@ import numpy as np
 from bigkd.errors import DataError, InputError, StoreError
 from bigkd.io.optional import require
 from bigkd.io.sources import Source, digest
+from bigkd.io.status import When, file_status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +81,8 @@ class ParquetSource(Source):
             names.append(digest("parquet", read, start - self.starts[first], self.columns))
         return names
 
-    def _seen(self) -> list[tuple[Path, int, int]]:
-        status = [(file, file.stat()) for file in self.files]
-        return [(path, about.st_size, about.st_mtime_ns) for path, about in status]
+    def _seen(self) -> list[tuple[Path, int, When]]:
+        return [(file, *file_status(file)) for file in self.files]
 
 
 def parquet_source(path: Path, *, name: str, columns: tuple[str, ...] | None) -> ParquetSource:

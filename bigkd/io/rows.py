@@ -200,7 +200,7 @@ def _maps_whole_file(array: np.memmap[Any, Any]) -> bool:
 
 
 def _lazy(
-    array: Any, name: str, *, origin: Path | None = None, unjoined: xr.DataArray | None = None
+    array: Any, name: str, *, origin: Path | str | None = None, unjoined: xr.DataArray | None = None
 ) -> Source:
     _need_axes(array.shape, name)
     if any(np.isnan(size) for sizes in array.chunks for size in sizes):
@@ -242,8 +242,9 @@ def _labelled(
         rows = block_rows or rows_per_block(row_bytes)
         array = array.chunk({array.dims[0]: rows}, token=_token(array))
     origin = array.encoding.get("source")
-    known = isinstance(origin, str) and Path(origin).exists()
-    path = Path(str(origin)) if known else None
+    path: Path | str | None = None
+    if isinstance(origin, str):
+        path = origin if "://" in origin else Path(origin) if Path(origin).exists() else None
     return _lazy(array.data, name, origin=path, unjoined=unjoined)
 
 

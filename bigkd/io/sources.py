@@ -7,7 +7,7 @@ called inside tasks, so a source is small, immutable and picklable, and opens it
 import bisect
 import hashlib
 import math
-import os
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ import numpy as np
 from bigkd.backends import compute_dtype, namespace, to_host
 from bigkd.config import BLOCK_BYTES, BLOCK_ROWS
 from bigkd.errors import BigkdError, DataError
+from bigkd.io.status import file_status, folder_status, url_status
 from bigkd.protocols import Array
 
 MOST_BLOCKS = 10_000_000
@@ -57,20 +58,6 @@ def digest(*parts: object) -> str:
         hashed.update(content)
         hashed.update(b"\0")
     return hashed.hexdigest()[:32]
-
-
-def folder_status(folder: Path) -> list[tuple[str, int, int]]:
-    """Path below `folder`, size and time of change of every file, in order; or of one file."""
-    if folder.is_file():
-        status = folder.stat()
-        return [(folder.name, status.st_size, status.st_mtime_ns)]
-    found = []
-    for at, _, files in os.walk(folder):
-        for file in files:
-            path = os.path.join(at, file)
-            status = os.stat(path)
-            found.append((os.path.relpath(path, folder), status.st_size, status.st_mtime_ns))
-    return sorted(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,8 +166,13 @@ class Source(ABC):
             for first, (start, stop) in zip(firsts, pairwise(self.bounds), strict=True)
         ]
         parts = [self.contents(list(pairwise(self.bounds)))]
-        parts += [part.contents(stored) for part in self.companions if part is not None]
+        for part in self.companions:
+            parts.append([""] * self.n_blocks if part is None else part.contents(stored))
         return [digest(*kind, *about) for about in zip(stored, *parts, strict=True)]
+
+    def has_grown(self) -> bool:
+        """Whether rows were added since it was opened, as far as the store can tell."""
+        return False
 
     def like(self) -> Array:
         """A row of zeros, on the namespace and device where `read` puts rows."""
@@ -283,8 +275,7 @@ class FileSource(Source):
 
     def content(self) -> str:
         """Digest of the path, size and time of change."""
-        status = self.path.stat()
-        return digest("file", self.path.resolve(), status.st_size, status.st_mtime_ns, self.offset)
+        return digest("file", self.path.resolve(), file_status(self.path), self.offset)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,8 +284,8 @@ class DaskSource(Source):
 
     may_change: ClassVar[bool] = False
     array: Any = field(repr=False)
-    origin: Path | None = None
-    """Folder or file that the array reads, where it is known."""
+    origin: Path | str | None = None
+    """Folder, file or URL that the array reads, where it is known."""
 
     unjoined: Any = field(default=None, repr=False)
     """The same rows as they came: in chunks that may cut features as well, or an unchunked
@@ -311,5 +302,9 @@ class DaskSource(Source):
         known, as for `dask.array.from_zarr` or one variable of a Dataset opened from a store, the
         identity stays when chunks are rewritten: open the path instead.
         """
-        seen = [] if self.origin is None else folder_status(self.origin)
-        return digest("dask", self.array.name, seen)
+        return digest("dask", self.array.name, self._seen())
+
+    def _seen(self) -> object:
+        if isinstance(self.origin, str):  # what nobody tells of is never the same again
+            return url_status(self.origin) or uuid.uuid4()
+        return [] if self.origin is None else folder_status(self.origin)

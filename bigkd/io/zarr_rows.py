@@ -16,7 +16,8 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore
 
 from bigkd.config import BLOCK_BYTES
 from bigkd.errors import DataError, InputError, MissingDependencyError, ShapeError, StoreError
-from bigkd.io.sources import Source, digest, even_bounds, folder_status, rows_per_block
+from bigkd.io.sources import Source, digest, even_bounds, rows_per_block
+from bigkd.io.status import folder_status, object_status
 from bigkd.io.urls import plain_location
 from bigkd.protocols import Array
 
@@ -97,29 +98,28 @@ class ZarrSource(Source):
         store = self.array.store
         return "memory" if isinstance(store, MemoryStore) else store, self.array.path
 
+    def has_grown(self) -> bool:
+        """Whether the array is longer than when it was opened."""
+        now: Any = zarr.open_array(self.array.store, path=self.array.path, mode="r")
+        return bool(now.shape[0] > self.array.shape[0])
+
     def _seen(self) -> list[tuple[str, Any]]:
         """What the store says of each file or object of the array, by its key below it."""
         store, path = self.array.store, self.array.path
         if isinstance(store, LocalStore):
             found = folder_status(Path(store.root) / path)
             return [(Path(name).as_posix(), about) for name, *about in found]
-        if isinstance(store, FsspecStore):
-            return sync(_tags(store, path))
-        return sync(_content(store, path))
+        told = sync(_told(store, path)) if isinstance(store, FsspecStore) else None
+        return sync(_content(store, path)) if told is None else told
 
 
 _GROWS = ("shape", "attributes", "consolidated_metadata")
 
 
-async def _tags(store: FsspecStore, path: str) -> list[tuple[str, str]]:
-    """Key below `path` and tag, or time of change, of every object there, in order."""
+async def _told(store: FsspecStore, path: str) -> list[tuple[str, str]] | None:
+    """What an object store says of every object below `path`; None if that tells no change."""
     root = f"{store.path}/{path}".rstrip("/")
-    found = await store.fs._find(root, detail=True)
-    told = ("ETag", "etag", "mtime", "LastModified", "size")
-    return sorted(
-        (key.rpartition(root)[2].lstrip("/"), str([about.get(name) for name in told]))
-        for key, about in found.items()
-    )
+    return object_status(await store.fs._find(root, detail=True), root)
 
 
 async def _content(store: Any, path: str) -> list[tuple[str, str]]:
@@ -249,6 +249,22 @@ def _without(array: Any, name: str, chunk: int, step: int, absent: set[int]) -> 
     )
 
 
+def open_node(path: str) -> Any:
+    """The array or group at `path`, as it is now.
+
+    What a group's consolidated metadata say of its arrays may be old: rows that are added change an
+    array's own. Where a store cannot list its keys they are all that there is.
+    """
+    how: dict[str, Any] = (
+        {"storage_options": {"use_listings_cache": False}} if "://" in path else {}
+    )
+    node = zarr.open(path, mode="r", **how)
+    if isinstance(node, zarr.Array):
+        return node
+    group = zarr.open_group(path, mode="r", use_consolidated=False, **how)
+    return group if any(True for _ in group) else node
+
+
 def open_zarr(path: str, *, name: str) -> Any:
     """Array at `path`, or the one array with rows in the group at `path`.
 
@@ -263,7 +279,7 @@ def open_zarr(path: str, *, name: str) -> Any:
     """
     plain_location(path, name=name)
     try:
-        node = zarr.open(path, mode="r")
+        node = open_node(path)
         arrays = {} if isinstance(node, zarr.Array) else dict(node.arrays())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(

@@ -11,7 +11,7 @@ from bigkd.engine.ledger import open_ledger
 from bigkd.errors import DataError
 from bigkd.io import open_rows
 from bigkd.summaries import Mean
-from tests.engine.helpers import assert_same_bits, everything, reduce
+from tests.engine.helpers import Census, assert_same_bits, everything, reduce
 
 pytestmark = pytest.mark.usefixtures("small_stripes")
 
@@ -243,3 +243,137 @@ def test_block_that_changes_while_it_is_read__is_noticed(rows, tmp_path):
     found, read, _ = kept_pass(path, folder)
     assert read in (10, 20)
     assert_same_bits(found, fresh(path))
+
+
+@pytest.mark.parametrize("row", [3, 17, 25])
+@pytest.mark.parametrize("column", [0, 2])
+def test_changed_chunk__of_several_in_a_block_is_noticed(rows, row, column, tmp_path):
+    path = tmp_path / "x.zarr"
+    zarr.create_array(str(path), data=rows[:120], chunks=(10, 2))
+    kept_pass(path, tmp_path / "kept", block_rows=30)
+    zarr.open_array(str(path), mode="a")[row, column] = 9.0
+    found, read, reused = kept_pass(path, tmp_path / "kept", block_rows=30)
+    assert (read, reused) == (30, 90)
+    assert_same_bits(found, reduce(everything(3), open_rows(path, name="x", block_rows=30)))
+
+
+def test_changed_blocks__in_the_middle_and_at_the_end_of_a_store_that_grows(rows, tmp_path):
+    path = tmp_path / "x.zarr"
+    as_zarr(rows[:195], path)
+
+    def change(event):
+        if event.done == 100:
+            append(path, rows[195:230])
+            zarr.open_array(str(path), mode="a")[50] = 1.0
+
+    source = open_rows(path, name="x", block_rows=10)
+    with pytest.raises(DataError, match="2 of its 20 blocks were changed"):
+        reduce(everything(3), source, checkpoint=tmp_path / "kept", progress=change)
+
+
+@pytest.mark.parametrize("kind", ["zarr", "npy"])
+def test_last_block__that_changes_without_growth_is_noticed(rows, kind, tmp_path):
+    path = tmp_path / f"x.{kind}"
+    if kind == "zarr":
+        as_zarr(rows[:10], path)
+    else:
+        np.save(path, rows[:10])
+
+    def change(event):
+        if event.done == event.total:
+            if kind == "zarr":
+                zarr.open_array(str(path), mode="a")[:] = 3.0
+            else:
+                np.save(path, rows[:10] + 3)
+
+    source = open_rows(path, name="x", block_rows=10)
+    with pytest.raises(DataError, match="1 of its 1 blocks were changed"):
+        reduce(everything(3), source, checkpoint=tmp_path / "kept", progress=change)
+
+
+def test_replaced_store__of_equal_sizes_and_times_is_noticed(rows, tmp_path):
+    path = tmp_path / "x.zarr"
+
+    def written(values):
+        shutil.rmtree(path, ignore_errors=True)
+        zarr.create_array(str(path), data=values, chunks=(10, 3), compressors=None)
+        for file in path.rglob("*"):
+            os.utime(file, ns=(0, 0))
+
+    written(rows[:50])
+    kept_pass(path, tmp_path / "kept")
+    written(rows[50:100])
+    found, read, reused = kept_pass(path, tmp_path / "kept")
+    assert (read, reused) == (50, 0)
+    assert_same_bits(found, fresh(path))
+
+
+def test_linked_chunks__are_read_and_looked_at(rows, tmp_path):
+    path, elsewhere = tmp_path / "x.zarr", tmp_path / "elsewhere"
+    as_zarr(rows[:50], path)
+    shutil.move(path / "c", elsewhere)
+    (path / "c").symlink_to(elsewhere)
+    kept_pass(path, tmp_path / "kept")
+    zarr.open_array(str(path), mode="a")[:] = rows[50:100]
+    found, read, reused = kept_pass(path, tmp_path / "kept")
+    assert (read, reused) == (50, 0)
+    assert_same_bits(found, fresh(path))
+
+
+def test_group_with_consolidated_metadata__shows_rows_that_were_added(rows, tmp_path):
+    path = tmp_path / "x.zarr"
+    zarr.create_group(str(path)).create_array("x", data=rows[:50], chunks=(10, 3))
+    with pytest.warns(UserWarning, match="Consolidated"):
+        zarr.consolidate_metadata(str(path))
+    kept_pass(path, tmp_path / "kept")
+    append(path / "x", rows[50:80])
+    found, read, reused = kept_pass(path, tmp_path / "kept")
+    assert (read, reused) == (30, 50)
+    assert_same_bits(found, fresh(path / "x"))
+
+
+def test_weights__beside_skipped_rows_are_those_of_the_rows_that_are_there(rows, tmp_path):
+    path, beside = tmp_path / "x.zarr", tmp_path / "w.zarr"
+    as_zarr(rows[:100], path)
+    (path / "c" / "3" / "0").unlink()
+    zarr.create_array(str(beside), data=np.arange(100.0), chunks=(10,))
+
+    def weighted():
+        with open_ledger() as ledger:
+            source = open_rows(path, name="x", block_rows=10, weights=beside, missing="skip")
+            reduce(everything(3), source, checkpoint=tmp_path / "kept")
+        return ledger.rows_read
+
+    weighted()
+    zarr.open_array(str(beside), mode="a")[35] = 7.0  # of a row that is not there
+    assert weighted() == 0
+    zarr.open_array(str(beside), mode="a")[95] = 7.0
+    assert weighted() == 10
+
+
+def test_weights__are_not_taken_for_vectors(rows, tmp_path):
+    path, beside = tmp_path / "x.npy", tmp_path / "w.npy"
+    np.save(path, rows[:20])
+    np.save(beside, np.ones((20, 1)))
+    weighted = open_rows(path, name="x", weights=beside)
+    directed = open_rows(path, name="x", vectors=beside)
+    assert weighted.block_identities() != directed.block_identities()
+
+
+def test_inexact_states__are_never_gone_on_from(rows, tmp_path):
+    def passed(n_rows, folder):
+        path = tmp_path / "x.zarr"
+        if path.exists():
+            append(path, rows[path_rows(path) : n_rows])
+        else:
+            as_zarr(rows[:n_rows], path)
+        summary = Census(exact=False)
+        with open_ledger() as ledger:
+            reduce(summary, open_rows(path, name="x", block_rows=10), checkpoint=folder)
+        return ledger.rows_read
+
+    def path_rows(path):
+        return zarr.open_array(str(path), mode="r").shape[0]
+
+    assert passed(50, tmp_path / "kept") == 50  # four segments of one block, one of two begun
+    assert passed(60, tmp_path / "kept") == 20

@@ -123,7 +123,7 @@ def test_tiles__grow_before_there_are_too_many(most, tmp_path, monkeypatch):
 
 
 @given(
-    n=st.integers(1, 10**9), width=st.integers(1, 10**6), cost=st.integers(0, 10**12),
+    n=st.integers(1, 10**6), width=st.integers(1, 10**6), cost=st.integers(0, 10**12),
 )  # fmt: skip
 def test_tiles__of_rows_are_few_and_read_little(n, width, cost):
     source = unreadable(n, n, width=width)

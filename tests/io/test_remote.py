@@ -1,7 +1,10 @@
 """Object stores: an S3 server on this machine. Nothing but the environment says where it is."""
 
+import http.server
 import itertools
 import pickle
+import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,11 +19,13 @@ from bigkd.io import (
     is_store,
     load_dataset,
     load_state,
+    open_labelled,
     open_rows,
     open_tiled,
     remove_store,
     save_dataset,
     save_state,
+    stored_names,
 )
 
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs, the extra [s3]")
@@ -224,3 +229,57 @@ def test_matrix__on_an_object_store(bucket):
     xr.testing.assert_identical(kept, here)
     found = s3fs.S3FileSystem().find("bigkd")
     assert not [name for name in found if "scratch" in name or name.startswith("bigkd/kept")]
+
+
+def test_labelled_data__are_seen_to_change(bucket):
+    url = f"{bucket}/labelled.zarr"
+    fields = xr.Dataset({"x": (("time", "lat"), X)})
+
+    def identity():
+        return open_rows(open_labelled(url, name="x", variable="v"), name="x").identity()
+
+    fields.to_zarr(url, zarr_format=3, consolidated=False)
+    before = identity()
+    assert identity() == before
+    (fields + 1).to_zarr(url, mode="w", zarr_format=3, consolidated=False)
+    assert identity() != before
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A folder, and its URL at a plain server, which lists names only."""
+    handler = partial(Quiet, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield tmp_path, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_rows__of_a_server_that_tells_no_times_are_seen_to_change(served):
+    folder, url = served
+    array = zarr.create_array(str(folder / "x.zarr"), data=X, chunks=(5, 3))
+
+    def identities():
+        return open_rows(f"{url}/x.zarr", name="x", block_rows=5, missing="fill").block_identities()
+
+    before = identities()
+    assert identities() == before
+    array[7] = 5.0
+    assert [one == other for one, other in zip(identities(), before, strict=True)] == [
+        True, False, True, True,
+    ]  # fmt: skip
+
+
+def test_stored_names__are_listed_anew(bucket):
+    folder = f"{bucket}/listed"
+    save_dataset(small(), f"{folder}/a.zarr", kind="test")
+    assert stored_names(folder) == {"a.zarr"}
+    other = s3fs.S3FileSystem(skip_instance_cache=True)  # as another process would
+    other.rm("bigkd/listed/a.zarr", recursive=True)
+    other.pipe_file("bigkd/listed/b.zarr/zarr.json", b"{}")
+    assert stored_names(folder) == {"b.zarr"}

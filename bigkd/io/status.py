@@ -1,0 +1,68 @@
+"""What tells stored things from their changed selves, without reading them."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fsspec.core import url_to_fs
+
+When: TypeAlias = tuple[int, int]
+"""Times of the last change of a file's content, and of anything about it, in nanoseconds.
+
+The first can be set to anything, and is, by archives; the second cannot.
+"""
+
+_TAGS = ("ETag", "etag", "md5Hash", "content_md5")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
+
+
+def file_status(path: str | Path) -> tuple[int, When]:
+    """Size of a file, and when it changed."""
+    status = os.stat(path)
+    return status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
+
+
+def folder_status(folder: Path) -> list[tuple[str, int, When]]:
+    """Path below `folder`, size and times of change of every file, in order; or of one file."""
+    if folder.is_file():
+        return [(folder.name, *file_status(folder))]
+    return sorted(
+        (os.path.relpath(path, folder), *file_status(path)) for path in _files(folder, set())
+    )
+
+
+def _files(folder: str | Path, seen: set[tuple[int, int]]) -> Iterator[str]:
+    """Paths of the files below a folder; links are followed, each folder once."""
+    about = os.stat(folder)
+    if (about.st_dev, about.st_ino) in seen:
+        return
+    seen.add((about.st_dev, about.st_ino))
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _files(entry.path, seen)
+            else:
+                yield entry.path
+
+
+def object_status(
+    found: Mapping[str, Mapping[str, Any]], root: str
+) -> list[tuple[str, str]] | None:
+    """Key below `root` and tag, or time of change, of every object; None if one has neither."""
+    told = []
+    for key, about in found.items():
+        tags = [about.get(name) for name in (*_TAGS, *_TIMES)]
+        if not any(tags):
+            return None
+        told.append((key.rpartition(root)[2].lstrip("/"), str([*tags, about.get("size")])))
+    return sorted(told)
+
+
+def url_status(url: str) -> list[tuple[str, str]] | None:
+    """`object_status` of all that is below a URL; None where nobody tells."""
+    try:
+        files, root = url_to_fs(url, use_listings_cache=False)
+        return object_status(files.find(root, detail=True), root.rstrip("/"))
+    except Exception:  # every file system has its own types
+        return None
