@@ -377,3 +377,14 @@ def test_inexact_states__are_never_gone_on_from(rows, tmp_path):
 
     assert passed(50, tmp_path / "kept") == 50  # four segments of one block, one of two begun
     assert passed(60, tmp_path / "kept") == 20
+
+
+def test_other_columns_of_one_parquet_file__are_other_rows(rows, tmp_path):
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
+    table = {name: rows[:20, column] for column, name in enumerate("abc")}
+    parquet.write_table(pa.table(table), tmp_path / "x.parquet")
+    one, other = (
+        open_rows(tmp_path / "x.parquet", name="x", columns=columns).block_identities()
+        for columns in (("a", "b"), ("b", "c"))
+    )
+    assert not set(one) & set(other)
