@@ -253,7 +253,7 @@ def test_process__killed_and_resumed_gives_the_same_bits(start, folder, bigkd, m
     resumed = bigkd(*make, "--out", "result.zarr", "--resume")
     assert resumed.exit_code == 0
     assert "finished segments were there." in resumed.stderr
-    assert len(restored) >= 3
+    assert len(restored) >= 2
     assert bigkd(*make, "--out", "whole.zarr").exit_code == 0
     both = [load_dataset(name, kind="subspace") for name in ("result.zarr", "whole.zarr")]
     xr.testing.assert_identical(*both)
