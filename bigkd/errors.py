@@ -59,6 +59,13 @@ def _is_path(value: str) -> bool:
     return os.path.isabs(value) and folder != "/" and os.path.isdir(folder)
 
 
+def exit_code_of(error: BaseException) -> int:
+    """What the command line returns for any error: 4 where the system refused, 1 for a defect."""
+    if isinstance(error, BigkdError):
+        return error.exit_code
+    return StoreError.exit_code if isinstance(error, OSError) else BigkdError.exit_code
+
+
 class BigkdError(Exception):
     """Base of every error that bigkd raises on purpose."""
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from bigkd.errors import BigkdError, without_secrets
+from bigkd.errors import BigkdError, exit_code_of, without_secrets
 
-INTERNAL, THRESHOLD, DATA, INTERRUPTED = 1, 3, 4, 130
+INTERRUPTED = 130
 
 
 class CarefulGroup(click.Group):
@@ -33,15 +33,8 @@ class CarefulGroup(click.Group):
             if debug:
                 click.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
             click.echo(without_secrets(_message(error, debug)), err=True)
-            ctx.exit(_exit_code(error))
-
-
-def _exit_code(error: BaseException) -> int:
-    if isinstance(error, BigkdError):
-        return error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    return DATA if isinstance(error, OSError) else INTERNAL
+            is_stop = isinstance(error, KeyboardInterrupt)
+            ctx.exit(INTERRUPTED if is_stop else exit_code_of(error))
 
 
 def _message(error: BaseException, debug: bool) -> str:

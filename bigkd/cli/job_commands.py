@@ -56,6 +56,8 @@ def carry_out(job: Job, *, log: bool = False, **options: Any) -> None:
     record = run_job(job, resume=options["resume"], progress=shown)
     present = _present_several if job.comparisons else _present_one
     present(job, record, as_json=as_json, quiet=quiet)
+    if record.trouble:
+        click.echo(f"Error: {record.trouble}", err=True)
     if record.exit_code:
         click.get_current_context().exit(record.exit_code)
 
@@ -119,7 +121,7 @@ def _present_one(job: Job, record: RunRecord, *, as_json: bool, quiet: bool) -> 
         return
     _say_what_was_there(job, record)
     _say_written({"result": made.store, entry.comparison.sheet_name or "": sheet})
-    _say_written({"history": job.output.history, "report": job.output.report})
+    _say_written(_published(job, record))
 
 
 def _present_several(job: Job, record: RunRecord, *, as_json: bool, quiet: bool) -> None:
@@ -132,8 +134,11 @@ def _present_several(job: Job, record: RunRecord, *, as_json: bool, quiet: bool)
             click.echo(without_secrets(f"{made.name} failed: {made.message}"), err=True)
     if not quiet:
         _say_what_was_there(job, record)
-        output = job.output
-        _say_written({"results": output.store, "history": output.history, "report": output.report})
+        _say_written({"results": job.output.store, **_published(job, record)})
+
+
+def _published(job: Job, record: RunRecord) -> dict[str, str | None]:
+    return {} if record.trouble else {"history": job.output.history, "report": job.output.report}
 
 
 def _say_what_was_there(job: Job, record: RunRecord) -> None:

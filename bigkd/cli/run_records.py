@@ -17,6 +17,7 @@ def run_record(record: RunRecord) -> dict[str, Any]:
         "bigkd_version": record.version,
         "exit_code": record.exit_code,
         "verdict": record.verdict,
+        "trouble": record.trouble,
         "comparisons": {made.name: _comparison(made) for made in record.comparisons},
     }
 

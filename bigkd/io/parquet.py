@@ -13,7 +13,7 @@ import numpy as np
 from bigkd.errors import DataError, InputError, StoreError
 from bigkd.io.optional import require
 from bigkd.io.sources import Source, digest
-from bigkd.io.status import When, file_status
+from bigkd.io.status import file_status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class ParquetSource(Source):
             names.append(digest("parquet", read, start - self.starts[first], self.columns))
         return names
 
-    def _seen(self) -> list[tuple[Path, int, When]]:
+    def _seen(self) -> list[tuple[Path, int, int]]:
         return [(file, *file_status(file)) for file in self.files]
 
 

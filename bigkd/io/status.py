@@ -3,28 +3,26 @@
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from fsspec.core import url_to_fs
-
-When: TypeAlias = tuple[int, int]
-"""Times of the last change of a file's content, and of anything about it, in nanoseconds.
-
-The first can be set to anything, and is, by archives; the second cannot.
-"""
 
 _TAGS = ("ETag", "etag", "md5Hash", "content_md5")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
-def file_status(path: str | Path) -> tuple[int, When]:
-    """Size of a file, and when it changed."""
+def file_status(path: str | Path) -> tuple[int, int]:
+    """Size of a file, and when its content was changed, in nanoseconds.
+
+    Not when anything about it was changed, as every backup by links does. So a file that is
+    replaced by one of equal size and time is taken for the same.
+    """
     status = os.stat(path)
-    return status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
+    return status.st_size, status.st_mtime_ns
 
 
-def folder_status(folder: Path) -> list[tuple[str, int, When]]:
-    """Path below `folder`, size and times of change of every file, in order; or of one file."""
+def folder_status(folder: Path) -> list[tuple[str, int, int]]:
+    """Path below `folder`, size and time of change of every file, in order; or of one file."""
     if folder.is_file():
         return [(folder.name, *file_status(folder))]
     return sorted(

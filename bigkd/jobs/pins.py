@@ -38,19 +38,30 @@ class Pins:
 
         A run that takes up an interrupted one is the same run: it finds the same by its rules.
         """
-        pin = self._pins.get(name)
-        if pin is None or pin.get("part") != _token(part) or pin.get("run_id") == self._run_id:
+        earlier = self._earlier(name, part)
+        if not earlier:
             return part
-        return part.with_choices(pin["choices"])
+        return part.with_choices({field: made["value"] for field, made in earlier.items()})
 
     def note(self, name: str, part: ComparisonPart, attrs: Mapping[str, Any]) -> None:
-        """Keep what `part` chose, as the attributes of its result tell."""
-        choices = part.choices(attrs)
-        if self._files is not None and choices:
-            pin = {"part": _token(part), "choices": choices, "run_id": self._run_id}
-            self._pins[name] = pin
+        """Keep what `part` chose, as the attributes of its result tell, but for earlier choices."""
+        earlier = self._earlier(name, part)
+        choices = {
+            field: {"value": value, "run_id": self._run_id}
+            for field, value in part.choices(attrs).items()
+        } | earlier
+        if self._files is not None and choices != earlier:
+            self._pins[name] = {"part": _token(part), "choices": choices}
             text = json.dumps(self._pins, indent=1, sort_keys=True)
             self._files.write({_FILE: text.encode()})
+
+    def _earlier(self, name: str, part: ComparisonPart) -> dict[str, dict[str, Any]]:
+        """Choices of earlier runs that were asked for the same, by field."""
+        pin = self._pins.get(name)
+        if pin is None or pin.get("part") != _token(part):
+            return {}
+        made = pin["choices"].items()
+        return {field: one for field, one in made if one["run_id"] != self._run_id}
 
 
 def _read(files: Files) -> dict[str, dict[str, Any]]:
@@ -66,7 +77,10 @@ def _read(files: Files) -> dict[str, dict[str, Any]]:
 
 
 def _is_pin(pin: Any) -> bool:
-    return isinstance(pin, dict) and isinstance(pin.get("choices"), dict)
+    choices = pin.get("choices") if isinstance(pin, dict) else None
+    return isinstance(choices, dict) and all(
+        isinstance(one, dict) and {"value", "run_id"} <= one.keys() for one in choices.values()
+    )
 
 
 def _token(part: ComparisonPart) -> str:

@@ -54,6 +54,32 @@ def require_apart(read: Mapping[str, str], written: Mapping[str, str]) -> None:
             raise InputError(f"{key} and {other} are both {written[key]}; name two places.")
 
 
+def require_outside(stores: Iterable[str], written: Mapping[str, str]) -> None:
+    """Refuse to write into a store of a result, which is replaced whole by the next run.
+
+    Parameters
+    ----------
+    stores
+        Of results.
+    written
+        Paths and URLs, by the keys that they stand at.
+
+    Raises
+    ------
+    InputError
+        If one of them is inside a store.
+    """
+    for store in stores:
+        outer = _place(store)
+        for key, location in written.items():
+            inner = _place(location)
+            if inner != outer and _holds(outer, inner):
+                raise InputError(
+                    f"{key} ({location}) is inside {store}, the store of a result, which is "
+                    f"replaced whole; name a place beside it."
+                )
+
+
 def _place(location: str) -> str:
     return location.rstrip("/") if "://" in location else os.path.realpath(location)
 

@@ -1,6 +1,8 @@
 """What a run leaves for people: a row of the history, and the report."""
 
 import json
+import logging
+import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,42 +11,75 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from bigkd.errors import InputError
+from bigkd.errors import ClusterError, InputError, LockedError, exit_code_of
 from bigkd.io import append_run, is_store, load_dataset, load_history, open_rows, open_tiled
 from bigkd.io.small_files import files_at
+from bigkd.jobs.failures import told
 from bigkd.jobs.history import run_dataset
 from bigkd.jobs.records import RunRecord
 from bigkd.jobs.report import pictures_of, write_report
 from bigkd.jobs.schema import EntryPart, Job
+
+logger = logging.getLogger(__name__)
 
 _MARK = "run.json"
 _CHANGES = ("time", "run_id", "seconds", "rows_read", "rows_reused")
 """Variables that differ between two runs that found the same."""
 
 
-def begun(folder: str | None) -> str:
+def begun(folder: str | None, store: str | None = None) -> str:
     """Name of the run that begins: that of an interrupted one, which it takes up, or a new one.
 
     Parameters
     ----------
     folder
         Where the job keeps its summaries; None if nowhere.
+    store
+        What the job writes.
     """
     if folder is None:
         return uuid.uuid4().hex
     run_id = interrupted(folder) or uuid.uuid4().hex
-    _mark_begun(folder, run_id)
+    _mark(folder, run_id, store, is_ended=False)
     return run_id
 
 
 def interrupted(folder: str) -> str | None:
     """Name of the run that was interrupted and not taken up, if there is one."""
-    try:
-        mark = json.loads(files_at(folder).read([_MARK])[_MARK])
-    except (KeyError, ValueError):
-        return None
-    is_open = isinstance(mark, dict) and mark.get("ended") is False
+    mark = _marked(folder)
+    is_open = mark.get("ended") is False
     return str(mark["run_id"]) if is_open and "run_id" in mark else None
+
+
+def require_own_folder(job: Job) -> None:
+    """Refuse a folder of checkpoints, named in the job, in which another job keeps summaries.
+
+    The two would take up each other's runs and choices, and remove each other's summaries.
+
+    Raises
+    ------
+    InputError
+        If so.
+    """
+    folder = job.run.checkpoint
+    if folder is None or not job.run.keep_checkpoints:
+        return
+    mark = _marked(folder)
+    if "store" in mark and mark["store"] != _name_of(job.output.store):
+        raise InputError(
+            f"run.checkpoint ({folder}) holds the summaries of another job, which writes "
+            f"{mark['store']}. Name another folder; or, if that job is no more, remove this one."
+        )
+
+
+def look_ahead(job: Job) -> None:
+    """Warn, before the long work, of a history that the run cannot be added to."""
+    if job.output.history is None:
+        return
+    try:
+        require_same_job(job, job.output.history)
+    except Exception as error:  # object stores raise what their clients do
+        logger.warning("%s The comparisons are made all the same.", told(error))
 
 
 def publish(job: Job, record: RunRecord) -> RunRecord:
@@ -56,18 +91,29 @@ def publish(job: Job, record: RunRecord) -> RunRecord:
     Returns
     -------
     RunRecord
-        The record under the name that it has in the history.
+        The record under the name that it has in the history. Where the history or the report
+        cannot be written, its `trouble` says why, and where the run was put, and its exit code is
+        that of the trouble, unless a comparison failed.
 
     Raises
     ------
-    StoreError
-        If the history is damaged or cannot be written; the message says where the run was put.
+    LockedError
+        If others are appending to the history all the time.
     """
-    if job.output.history is not None:
-        record = _appended(job.output.history, record)
-    if job.output.report is not None:
-        found = {one.name: one.result for one in record.comparisons if one.result is not None}
-        report_of(job, job.output.report, found)
+    what = "history"
+    try:
+        if job.output.history is not None:
+            record = _appended(job.output.history, record)
+        what = "report"
+        if job.output.report is not None:
+            found = {one.name: one.result for one in record.comparisons if one.result is not None}
+            report_of(job, job.output.report, found)
+    except (ClusterError, LockedError):
+        raise
+    except Exception as error:  # the results are there, and the run is over
+        code = record.exit_code if record.verdict == "failed" else exit_code_of(error)
+        trouble = f"The {what} was not written: {told(error, logger)}"
+        return record._replace(trouble=trouble, exit_code=code)
     return record
 
 
@@ -155,14 +201,57 @@ def _equal(known: Any, found: Any) -> bool:
     return np.array_equal(known, found, equal_nan=found.dtype.kind == "f")
 
 
-def _mark_begun(folder: str, run_id: str) -> None:
-    _mark(folder, {"run_id": run_id, "ended": False})
-
-
-def ended(folder: str, run_id: str) -> None:
+def ended(folder: str, run_id: str, store: str | None = None) -> None:
     """Note in the folder of a job's summaries that a run is over: the next one is another."""
-    _mark(folder, {"run_id": run_id, "ended": True})
+    _mark(folder, run_id, store, is_ended=True)
 
 
-def _mark(folder: str, about: Mapping[str, Any]) -> None:
+def _mark(folder: str, run_id: str, store: str | None, *, is_ended: bool) -> None:
+    about = {"run_id": run_id, "store": _name_of(store), "ended": is_ended}
     files_at(folder).write({_MARK: json.dumps(about).encode()})
+
+
+def _marked(folder: str) -> dict[str, Any]:
+    """What the last run noted; empty where none did."""
+    try:
+        mark = json.loads(files_at(folder).read([_MARK])[_MARK])
+    except (KeyError, ValueError):
+        return {}
+    return mark if isinstance(mark, dict) else {}
+
+
+def _name_of(store: str | None) -> str | None:
+    """The same for every spelling of a place."""
+    return store if store is None or "://" in store else os.path.realpath(store)
+
+
+def require_same_job(job: Job, history: str) -> None:
+    """Refuse a history that cannot be read, or has other comparisons under the same names.
+
+    Raises
+    ------
+    StoreError
+        If it is damaged, or something else is there.
+    InputError
+        If a comparison was of another kind.
+    """
+    if files_at(history).is_empty():
+        return
+    kept = load_history(history)
+    kinds = {name: entry.comparison.kind for name, entry in job.entries().items()}
+    changed = [
+        f"{name} was {known} and is {kind}"
+        for name, kind in kinds.items()
+        if (known := _last(kept.get(f"{name}.kind"))) not in ("", kind)
+    ]
+    if changed:
+        raise InputError(
+            f"{history} has other comparisons under the same names: {'; '.join(changed)}. Give "
+            f"them other names, or name another history."
+        )
+
+
+def _last(column: xr.DataArray | None) -> str:
+    """The last text of a column that is not empty."""
+    values = [] if column is None else column.values.tolist()
+    return next((str(value) for value in reversed(values) if value), "")

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import xarray as xr
-
 from bigkd.errors import BigkdError, InputError, LockedError, StoreError
-from bigkd.io import load_history, stored_names
+from bigkd.io import stored_names
 from bigkd.io.locks import holder_of
-from bigkd.io.small_files import files_at
 from bigkd.jobs.clusters import check_cluster
+from bigkd.jobs.published import require_own_folder, require_same_job
 from bigkd.jobs.report import require_drawing
 from bigkd.jobs.run import refuse_existing, require_places_apart
 from bigkd.jobs.schema import Job
@@ -48,6 +46,8 @@ def require_ready(job: Job, problems: Problems) -> None:
     with problems.noted():
         refuse_existing(job)
     with problems.noted():
+        require_own_folder(job)
+    with problems.noted():
         check_cluster(job.place)
     if job.output.report is not None:
         with problems.noted():
@@ -64,7 +64,7 @@ def require_ready(job: Job, problems: Problems) -> None:
             _require_free(str(locked))
     if job.output.history is not None:
         with problems.noted():
-            _require_same_job(job, job.output.history)
+            require_same_job(job, job.output.history)
 
 
 def require_room(needed: Mapping[str, int], problems: Problems) -> None:
@@ -131,27 +131,3 @@ def _require_free(place: str) -> None:
             f"{path} is held by process {holder.pid} on {holder.host}, which writes the same "
             f"output, or did so until a minute ago."
         )
-
-
-def _require_same_job(job: Job, history: str) -> None:
-    """Raise unless the history can be read, and comparisons are still of the same kind."""
-    if files_at(history).is_empty():
-        return
-    kept = load_history(history)
-    kinds = {name: entry.comparison.kind for name, entry in job.entries().items()}
-    changed = [
-        f"{name} was {known} and is {kind}"
-        for name, kind in kinds.items()
-        if (known := _last(kept.get(f"{name}.kind"))) not in ("", kind)
-    ]
-    if changed:
-        raise InputError(
-            f"{history} has other comparisons under the same names: {'; '.join(changed)}. Give "
-            f"them other names, or name another history."
-        )
-
-
-def _last(column: xr.DataArray | None) -> str:
-    """The last text of a column that is not empty."""
-    values = [] if column is None else column.values.tolist()
-    return next((str(value) for value in reversed(values) if value), "")

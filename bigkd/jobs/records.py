@@ -61,6 +61,9 @@ class RunRecord(NamedTuple):
     n_resumed: int = 0
     """Finished segments and tiles that were there when it began."""
 
+    trouble: str = ""
+    """Why the history or the report was not written; empty where they were."""
+
     @property
     def verdict(self) -> Verdict:
         """The worst of all comparisons."""

@@ -1,5 +1,6 @@
 """A job carried out."""
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -13,18 +14,22 @@ from bigkd import __version__
 from bigkd.engine import NonFinite, Options, Reporting
 from bigkd.engine.ledger import open_ledger
 from bigkd.engine.schedulers import Scheduler
-from bigkd.errors import BigkdError, ClusterError, DataError, InputError, LockedError
+from bigkd.errors import ClusterError, InputError, LockedError, exit_code_of
 from bigkd.jobs.clusters import opened_cluster
 from bigkd.jobs.comparisons.base import Draw
+from bigkd.jobs.failures import told
+from bigkd.jobs.kept import to_keep
 from bigkd.jobs.pins import Pins
-from bigkd.jobs.places import locations, require_apart
-from bigkd.jobs.published import begun, ended, publish
+from bigkd.jobs.places import locations, require_apart, require_outside
+from bigkd.jobs.published import begun, ended, look_ahead, publish, require_own_folder
 from bigkd.jobs.records import ComparisonRecord, Judgement, RunRecord, Verdict
 from bigkd.jobs.report import require_drawing
 from bigkd.jobs.rows import collections_of
 from bigkd.jobs.schema import EntryPart, Job, RunPart
 from bigkd.jobs.snapshot import one_snapshot
 from bigkd.jobs.workspace import Workspace, checkpoint_of, require_replaceable, workspace
+
+logger = logging.getLogger(__name__)
 
 THRESHOLD = 3
 """Exit code of a run whose results are beyond a threshold."""
@@ -53,8 +58,8 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
     -------
     RunRecord
         Every comparison with its result and verdict, and the exit code of the command line. Where a
-        job has several comparisons, one that fails because of its data or its arguments does not
-        keep the others from being made.
+        job has several comparisons, one that fails does not keep the others from being made. Nor
+        does a history or a report that cannot be written: its `trouble` says so.
 
     Raises
     ------
@@ -66,6 +71,7 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
         As the function that makes the only result. What can be checked before rows are read is.
     """
     require_places_apart(job)
+    require_own_folder(job)
     if job.output.report is not None:
         require_drawing()
     entries = job.entries()
@@ -73,8 +79,9 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
     began, zero = np.datetime64(time.time_ns(), "ns"), time.monotonic()
     with _workspace(job, resume=resume) as place:
         refuse_existing(job)
+        look_ahead(job)
         folder = place.checkpoint if job.keeps_summaries else None
-        run_id = begun(folder)
+        run_id = begun(folder, job.output.store)
         pins = Pins(folder, run_id, anew=resume is False)
         with opened_cluster(job.place) as cluster:
             scheduler = cluster or job.run.scheduler
@@ -94,14 +101,11 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
         )
         record = publish(job, record)
         if folder is not None:
-            place.afterwards.append(partial(ended, folder, record.run_id))
+            place.afterwards.append(partial(ended, folder, record.run_id, job.output.store))
         if compare.errors and not job.comparisons:
             place.end()
-            raise compare.errors[0]
-        if compare.errors:
-            place.keep_all()
-        elif folder is not None:
-            place.kept.update(compare.in_use)
+            raise _noting(compare.errors[0], record.trouble)
+        compare.keep(folder)
     return record
 
 
@@ -113,26 +117,29 @@ class _Comparing:
     ) -> None:
         self._job, self._place, self._pins = job, place, pins
         self._scheduler, self._progress = scheduler, progress
-        self.errors: list[BigkdError | OSError] = []
-        self.in_use: set[str] = set()
+        self.errors: list[Exception] = []
+        self._used: dict[str, set[str]] = {}
+        self._failed: set[str] = set()
 
     def __call__(self, name: str, entry: EntryPart, draw: Draw | None) -> ComparisonRecord:
-        """One of them; what is wrong with its data is noted, and does not stop the others."""
+        """One of them; what is wrong with it is noted, and does not stop the others."""
         zero, store, sheet = time.monotonic(), self._job.store_of(name), None
         result: xr.Dataset | None = None
+        judgements: tuple[Judgement, ...] = ()
         message = ""
         with open_ledger() as ledger:
             try:
                 result = self._made(name, entry, store)
                 if draw is not None:
                     sheet = _drawn(draw, result, str(entry.sheet))
+                judgements = entry.fail_if.judgements(result)
             except (ClusterError, LockedError):
                 raise
-            except (BigkdError, OSError) as error:
+            except Exception as error:  # one odd data set leaves the others
                 self.errors.append(error)
-                result, message = None, str(error)
-        self.in_use |= ledger.in_use
-        judgements = () if result is None else entry.fail_if.judgements(result)
+                self._failed.add(name)
+                result, message = None, told(error, logger)
+        self._used[name] = ledger.in_use
         return ComparisonRecord(
             name=name,
             kind=entry.comparison.kind,
@@ -147,6 +154,18 @@ class _Comparing:
             seconds=time.monotonic() - zero,
         )
 
+    def keep(self, folder: str | None) -> None:
+        """Keep what the next run may use in `folder`; where there is none, after failures only."""
+        kept = None
+        if folder is not None:
+            kept = to_keep(folder, self._used, self._failed)
+        elif not self._failed:
+            return
+        if kept is None:
+            self._place.keep_all()
+        else:
+            self._place.kept.update(kept)
+
     def _made(self, name: str, entry: EntryPart, store: str | None) -> xr.Dataset:
         asked = entry.comparison
         part = self._pins.applied(name, asked)
@@ -158,8 +177,7 @@ class _Comparing:
             scheduler=self._scheduler,
         )
         result = part.carry_out(how) if store is None else part.carry_out_to(store, how)
-        if part is asked:
-            self._pins.note(name, asked, result.attrs)
+        self._pins.note(name, asked, result.attrs)
         return result
 
 
@@ -211,10 +229,16 @@ def _verdict(result: xr.Dataset | None, judgements: Sequence[Judgement]) -> Verd
     return "exceeded" if any(judged.exceeded for judged in judgements) else "fine"
 
 
-def _exit_code(made: Sequence[ComparisonRecord], errors: Sequence[BigkdError | OSError]) -> int:
+def _noting(error: Exception, trouble: str) -> Exception:
+    if trouble:
+        error.add_note(trouble)
+    return error
+
+
+def _exit_code(made: Sequence[ComparisonRecord], errors: Sequence[Exception]) -> int:
     """That of the first failure, else that of a threshold that was exceeded."""
     if errors:
-        return errors[0].exit_code if isinstance(errors[0], BigkdError) else DataError.exit_code
+        return exit_code_of(errors[0])
     return THRESHOLD if any(one.verdict == "exceeded" for one in made) else 0
 
 
@@ -233,6 +257,8 @@ def require_places_apart(job: Job) -> None:
             written[f"{name}'s store"] = store
     written |= {f"run.{name}": path for name, path in locations(job.run)}
     require_apart(read, written)
+    stores = [store for name in job.entries() if (store := job.store_of(name)) is not None]
+    require_outside(stores, written)
 
 
 def refuse_existing(job: Job) -> None:

@@ -291,23 +291,6 @@ def test_last_block__that_changes_without_growth_is_noticed(rows, kind, tmp_path
         reduce(everything(3), source, checkpoint=tmp_path / "kept", progress=change)
 
 
-def test_replaced_store__of_equal_sizes_and_times_is_noticed(rows, tmp_path):
-    path = tmp_path / "x.zarr"
-
-    def written(values):
-        shutil.rmtree(path, ignore_errors=True)
-        zarr.create_array(str(path), data=values, chunks=(10, 3), compressors=None)
-        for file in path.rglob("*"):
-            os.utime(file, ns=(0, 0))
-
-    written(rows[:50])
-    kept_pass(path, tmp_path / "kept")
-    written(rows[50:100])
-    found, read, reused = kept_pass(path, tmp_path / "kept")
-    assert (read, reused) == (50, 0)
-    assert_same_bits(found, fresh(path))
-
-
 def test_linked_chunks__are_read_and_looked_at(rows, tmp_path):
     path, elsewhere = tmp_path / "x.zarr", tmp_path / "elsewhere"
     as_zarr(rows[:50], path)

@@ -82,6 +82,16 @@ class DistancePart(PrecisionPart, RowsComparisonPart):
             )
         return self
 
+    def choices(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The kernel, the method and its size, where rules found them."""
+        found = super().choices(attrs)
+        if self.method != "auto":
+            return found
+        found["method"] = str(attrs["method"])
+        if self.coreset_size is None and "coreset_size" in attrs:
+            found["coreset_size"] = int(attrs["coreset_size"])
+        return found
+
     @property
     def judged(self) -> frozenset[str]:
         """Variables of the result that a threshold may be set for."""

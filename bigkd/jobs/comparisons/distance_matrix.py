@@ -1,6 +1,7 @@
 """``distance_matrix``: the distances of many collections from one another."""
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import xarray as xr
 from pydantic import Field, field_validator
@@ -29,6 +30,13 @@ class DistanceMatrixPart(PrecisionPart, RowsComparisonPart):
         if len(value) < 2:
             raise ValueError(f"must be two or more collections by name; got {len(value)}")
         return value
+
+    def choices(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
+        """The kernel, the method and the number of frequencies, where rules found them."""
+        found = super().choices(attrs)
+        if self.method == "auto":
+            found["method"] = str(attrs["method"])
+        return found
 
     @property
     def judged(self) -> frozenset[str]:
