@@ -1,13 +1,13 @@
 """Results as JSON: what a program reads."""
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import click
-import numpy as np
 import xarray as xr
+
+from bigkd.jobs.history import plain
 
 _LARGE = ("feature", "fourier")
 _MOST_NUMBERS = 1_000_000
@@ -115,7 +115,7 @@ def summary_record(summary: xr.Dataset) -> dict[str, Any]:
 
 def print_json(record: Mapping[str, Any]) -> None:
     """Print `record` as one object of standard JSON: what is not finite is null."""
-    click.echo(json.dumps(_plain(record), allow_nan=False, ensure_ascii=False))
+    click.echo(json.dumps(plain(record), allow_nan=False, ensure_ascii=False))
 
 
 def _array_record(result: xr.Dataset, name: str) -> dict[str, Any]:
@@ -138,15 +138,3 @@ def _labels(result: xr.Dataset) -> dict[str, Any]:
         str(name): label.values.astype(str) if label.dtype.kind in "mM" else label.values
         for name, label in result.coords.items()
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

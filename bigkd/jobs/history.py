@@ -64,7 +64,7 @@ def _own(comparison: ComparisonRecord) -> dict[str, Any]:
         "kind": comparison.kind,
         "verdict": comparison.verdict,
         "message": comparison.message,
-        "parameters": json.dumps(_plain(attrs), sort_keys=True, ensure_ascii=False),
+        "parameters": json.dumps(plain(attrs), sort_keys=True, ensure_ascii=False),
         "rows_read": float(comparison.rows_read),
         "rows_reused": float(comparison.rows_reused),
         "seconds": float(comparison.seconds),
@@ -88,14 +88,14 @@ def _results(
             yield f"{name}.{key}", xr.Variable(named, values, variable.attrs)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """`value` as JSON takes it; what is not finite is null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)

@@ -1,8 +1,6 @@
 """One page that holds a whole report."""
 
 import json
-import os
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +11,7 @@ import xarray as xr
 
 from bigkd.errors import InputError
 from bigkd.io.images import Picture
+from bigkd.io.small_files import Folder
 from bigkd.jobs.report import latest
 from bigkd.jobs.report.charts import Chart, rows_chart, spectrum, timeline
 from bigkd.jobs.report.reading import Account, Outcome, Run, read_history
@@ -99,7 +98,9 @@ def write_report(
         for at, name in enumerate(kinds, start=1)
     ]
     text = _render(title, account, sections, _rows(account, times), _job(history))
-    return _replace(Path(path), text.encode("utf-8"))
+    page = Path(path)
+    Folder(page.parent).write({page.name: text.encode("utf-8")})
+    return page
 
 
 def _section(
@@ -193,18 +194,3 @@ def _render(
         earlier=newest_first[_RUNS_SHOWN:],
         n_runs=len(newest_first),
     )
-
-
-def _replace(path: Path, content: bytes) -> Path:
-    """Write a file whole, or leave what is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        with fresh.open("wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return path
