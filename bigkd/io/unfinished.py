@@ -49,8 +49,8 @@ def remove_unfinished(work: Path) -> None:
 
 
 def _is_ours(work: Path) -> bool:
-    document = work / "zarr.json"
-    if not document.is_file():
-        return False
-    text = document.read_bytes()
+    try:
+        text = (work / "zarr.json").read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False  # or renamed by its writer while we look
     return any(f'"{key}"'.encode() in text for key in (MANIFEST, UNFINISHED))
