@@ -8,15 +8,15 @@ what is not there.
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from fsspec.core import url_to_fs
 
-from bigkd.errors import LockedError, MissingDependencyError
+from bigkd.errors import LockedError, MissingDependencyError, StoreError
 from bigkd.io.urls import plain_location
 
 _AT_ONCE = 16
@@ -77,15 +77,21 @@ class Folder:
 class Bucket:
     """Objects below a URL; what others change meanwhile is not overwritten, on S3.
 
+    Whatever the client of an object store raises, its methods raise OSError.
+
     Raises
     ------
     MissingDependencyError
         If the package that speaks with the object store is not installed.
+    StoreError
+        If that package cannot use the URL, or what the environment says of the server.
     """
 
     def __init__(self, url: str) -> None:
+        location = plain_location(url)
         try:
-            self._fs, root = url_to_fs(plain_location(url), use_listings_cache=False)
+            with _asked(url):
+                self._fs, root = url_to_fs(location, use_listings_cache=False)
         except ImportError as error:
             raise MissingDependencyError(
                 f"{url} needs a package that is not installed ({error}); "
@@ -132,7 +138,8 @@ class Bucket:
     def version(self, key: str) -> str | None:
         """What tells the content of an object from others, or None where there is none."""
         try:
-            return str(self._fs.info(f"{self._root}/{key}").get("ETag", ""))
+            with _asked(self.url):
+                return str(self._fs.info(f"{self._root}/{key}").get("ETag", ""))
         except FileNotFoundError:
             return None
 
@@ -146,7 +153,8 @@ class Bucket:
         if version is not None and self.is_conditional:
             condition = {"IfMatch": version}
         try:
-            answer = self._fs.pipe_file(path, content, **condition)
+            with _asked(self.url):
+                answer = self._fs.pipe_file(path, content, **condition)
         except OSError as error:
             if not _is_change(error):
                 raise
@@ -156,18 +164,20 @@ class Bucket:
 
     def delete(self, key: str) -> None:
         """Delete an object, or nothing where there is none."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError), _asked(self.url):
             self._fs.rm_file(f"{self._root}/{key}")
 
     def _get(self, key: str) -> bytes | None:
         try:
-            return bytes(self._fs.cat_file(f"{self._root}/{key}"))
+            with _asked(self.url):
+                return bytes(self._fs.cat_file(f"{self._root}/{key}"))
         except FileNotFoundError:
             return None
 
     def _versions(self) -> dict[str, str]:
         try:
-            found = self._fs.find(self._root, detail=True)
+            with _asked(self.url):
+                found = self._fs.find(self._root, detail=True)
         except FileNotFoundError:
             return {}
         skipped = len(self._root) + 1
@@ -177,6 +187,20 @@ class Bucket:
 def files_at(path: str | Path) -> Files:
     """The files under a path or a URL."""
     return Bucket(str(path).rstrip("/")) if "://" in str(path) else Folder(path)
+
+
+@contextmanager
+def _asked(url: str) -> Iterator[None]:
+    """Raise as StoreError what is no OSError."""
+    try:
+        yield
+    except (ImportError, OSError):
+        raise
+    except Exception as error:  # object stores raise what their clients do
+        raise StoreError(
+            f"{url} cannot be reached: {type(error).__name__}: {error}. Are credentials missing, "
+            f"or is the server's address wrong?"
+        ) from error
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 from contextlib import suppress
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -70,6 +71,26 @@ def test_history__in_a_bucket_that_is_not_there(bucket):
         append_run("s3://no-such-bucket/h.zarr", one(1.0), run_id="a")
     with pytest.raises(StoreError, match="holds no history"):
         load_history("s3://no-such-bucket/h.zarr")
+
+
+class OddError(Exception):
+    """No OSError: what clients of object stores raise before they ask anybody."""
+
+
+def test_bucket__raises_what_every_caller_expects(monkeypatch):
+    files = Bucket("memory://odd")
+    for name in ("cat_file", "find", "info", "pipe_file", "rm_file"):
+        monkeypatch.setattr(files._fs, name, Mock(side_effect=OddError("not a valid URI")))
+    calls = (
+        lambda: files.read(["a"]),
+        files.is_empty,
+        lambda: files.version("a"),
+        lambda: files.write({"a": b"1"}),
+        lambda: files.delete("a"),
+    )
+    for call in calls:
+        with pytest.raises(StoreError, match=r"memory://odd cannot be reached: OddError: not"):
+            call()
 
 
 def test_history__is_safe_from_a_writer_that_lost_its_lock(bucket, monkeypatch):

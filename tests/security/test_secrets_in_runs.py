@@ -92,5 +92,5 @@ def test_credentials__are_in_nothing_that_a_run_leaves_or_says(endpoint, tmp_pat
     endpoint.setenv("AWS_ENDPOINT_URL", with_user)
     s3fs.S3FileSystem.clear_instance_cache()
     found = CliRunner().invoke(commands, ["--debug", "run", "job.yaml"])
-    assert found.exit_code in (2, 4)
+    assert found.exit_code in (2, 4), found.output
     assert not any(value in found.output for value in SECRETS.values())
