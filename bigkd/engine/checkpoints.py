@@ -8,14 +8,14 @@ the rows that were there before; where a block changed, all but the segment of t
 import hashlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bigkd.backends import namespace
 from bigkd.engine.tasks import Job, Reduced, Tally, Telling
 from bigkd.errors import StoreError
-from bigkd.io import load_dataset, load_state, save_state, stored_names
+from bigkd.io import load_dataset, load_state, save_state, state_token, stored_names
 from bigkd.io.tiled import whole_path
 
 logger = logging.getLogger(__name__)
@@ -29,38 +29,61 @@ class Checkpoint(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is kept of one segment."""
+    """What is kept of a run of parts."""
 
     checkpoint: Checkpoint
     n_parts: int
     """Blocks, or squares of pairs, from its first on that the state is of."""
 
 
+class DamagedStateError(StoreError):
+    """A kept state whose root is as it was written, and something below it is not."""
+
+
 class Kept:
-    """The states of one spec in a folder of checkpoints."""
+    """The states of one spec in a folder of checkpoints.
 
-    def __init__(self, folder: str | Path, token: str) -> None:
+    Parameters
+    ----------
+    thorough
+        Whether every byte of a state is checked before it counts as found, not its root alone. The
+        task that restores it checks every byte in any case.
+    """
+
+    def __init__(self, folder: str | Path, token: str, *, thorough: bool = False) -> None:
         require_folder(str(folder))
-        self._root, self._token = f"{whole_path(folder)}/{token}", token
-        self._names = stored_names(self._root)
+        self.root, self.token, self.thorough = f"{whole_path(folder)}/{token}", token, thorough
+        self.names = stored_names(self.root)
 
-    def place(self, label: str, content: Sequence[str]) -> Checkpoint:
-        """Where the state of `content` is kept, or will be."""
-        return self._checkpoint(label, _keys(content)[-1])
+    def shelf(self, label: str, content: Sequence[str]) -> "Shelf":
+        """The states of parts; `content` tells what each is made from."""
+        return Shelf(self, label, _keys(content))
 
-    def find(self, label: str, content: Sequence[str], *, partly: bool) -> Found | None:
-        """The state of `content`; or, if `partly`, of as much of its beginning as there is."""
-        if not any(name.startswith(f"{label}-") for name in self._names):
-            return None
-        keys = _keys(content)
-        for n_parts in range(len(keys), 0 if partly else len(keys) - 1, -1):
-            checkpoint = self._checkpoint(label, keys[n_parts - 1])
-            if os.path.basename(checkpoint.path) in self._names and is_finished(checkpoint):
+
+class Shelf:
+    """The states of a run of parts, and of as much of its beginning as there is."""
+
+    def __init__(self, kept: Kept, label: str, keys: Sequence[str]) -> None:
+        self._kept, self._label, self._keys = kept, label, keys
+
+    @property
+    def key(self) -> str:
+        """What all parts together are known by."""
+        return self._keys[-1]
+
+    def place(self, n_parts: int) -> Checkpoint:
+        """Where the state of the first `n_parts` is kept, or will be."""
+        name = f"{self._label}-{self._keys[n_parts - 1]}"
+        return Checkpoint(f"{self._kept.root}/{name}.zarr", f"{self._kept.token}/{name}")
+
+    def find(self, lengths: Iterable[int]) -> Found | None:
+        """The state of the first parts, as many as the first of `lengths` that there is one of."""
+        for n_parts in lengths:
+            checkpoint = self.place(n_parts)
+            is_there = os.path.basename(checkpoint.path) in self._kept.names
+            if is_there and is_finished(checkpoint, thorough=self._kept.thorough):
                 return Found(checkpoint, n_parts)
         return None
-
-    def _checkpoint(self, label: str, key: str) -> Checkpoint:
-        return Checkpoint(f"{self._root}/{label}-{key}.zarr", f"{self._token}/{label}/{key}")
 
 
 def _keys(content: Sequence[str]) -> list[str]:
@@ -94,11 +117,12 @@ def require_folder(folder: str) -> None:
         ) from error
 
 
-def is_finished(checkpoint: Checkpoint) -> bool:
-    """Whether the segment's store is whole; a damaged one is computed again."""
+def is_finished(checkpoint: Checkpoint, *, thorough: bool) -> bool:
+    """Whether a state is there, and as it was written; a damaged one is computed again."""
     try:
-        stored = load_dataset(checkpoint.path, kind="state")
-        if stored.attrs.get("token") == checkpoint.token:
+        if thorough:
+            load_dataset(checkpoint.path, kind="state")
+        if state_token(checkpoint.path) == checkpoint.token:
             return True
         problem = f"{checkpoint.path} belongs to another segment."
     except StoreError as error:
@@ -128,11 +152,20 @@ def keep(reduced: Reduced, checkpoint: Checkpoint) -> Reduced:
 
 
 def restore(job: Job, checkpoint: Checkpoint, rows: int) -> Reduced:
-    """Read a finished segment of `rows` rows."""
+    """Read a finished segment of `rows` rows.
+
+    Raises
+    ------
+    DamagedStateError
+        If it is not as it was written.
+    """
     like = job.source.like()
     xp = namespace(like)
     template = Reduced(job.summary.init(like), Tally(xp.asarray(0), xp.asarray(0)))
-    reduced = load_state(checkpoint.path, template, token=checkpoint.token)
+    try:
+        reduced = load_state(checkpoint.path, template, token=checkpoint.token)
+    except StoreError as error:
+        raise DamagedStateError(str(error)) from error
     telling = Telling(job.topic)
     telling.add(rows)
     telling.send()

@@ -1,20 +1,24 @@
 """The graph of a pass: its segments, those that are kept, and how they are joined."""
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from dask.delayed import delayed
 
-from bigkd.engine.checkpoints import Checkpoint, Kept, keep, restore
-from bigkd.engine.ledger import current_ledger
+from bigkd.engine.checkpoints import Checkpoint, Found, Kept, Shelf, keep, restore
+from bigkd.engine.ledger import Account
 from bigkd.engine.stripes import cut_chapters, cut_segments
 from bigkd.engine.tasks import merge
 from bigkd.engine.work import Run, Work
 
 _FEWEST_JOINED = 4
 """Segments whose sum is worth a state of its own: the next call reads it in their place."""
+
+_LOOKS_AT_ONCE = 16
+"""At kept states; each takes a round trip or two to an object store."""
 
 
 class Graph(NamedTuple):
@@ -26,6 +30,8 @@ class Graph(NamedTuple):
     sizes: dict[str, int]
     """Rows, or pairs, that tasks stand for, by their keys."""
 
+    account: Account
+
 
 class GraphBuilder:
     """Builds the graph of one pass.
@@ -35,25 +41,30 @@ class GraphBuilder:
     from another, which are their workers' first choice.
     """
 
-    def __init__(self, work: Work, run: Run, folder: str | Path | None) -> None:
+    def __init__(self, work: Work, run: Run, kept: Kept | None) -> None:
         self._work, self._run = work, run
-        self._kept = None if folder is None else Kept(folder, work.token)
         self._sizes: dict[str, int] = {}
         self._in_use: set[str] = set()
         self._reused = 0
         self._join = functools.partial(delayed(merge), work.node)
         self._segments = cut_segments(len(work.cuts))
+        self._shelves: list[Shelf] = []
+        self._sums: Shelf | None = None
+        if kept is not None:
+            self._shelves = [
+                kept.shelf(f"{number:05d}", work.content(segment))
+                for number, segment in enumerate(self._segments)
+            ]
+            self._sums = kept.shelf("sum-of", [shelf.key for shelf in self._shelves])
 
     def build(self) -> Graph:
-        """The whole pass; what it reads and finds is noted in the ledger."""
+        """The whole pass."""
         if self._work.exact:
             root = self._folded()
         else:
             sizes = [len(segment) for segment in self._segments]
-            nodes = [self._segment(number) for number in range(len(sizes))]
-            root = join_tree(nodes, sizes, self._join)
-        self._note()
-        return Graph(root, self._sizes)
+            root = join_tree(self._states(range(len(sizes))), sizes, self._join)
+        return Graph(root, self._sizes, self._account())
 
     def _folded(self) -> Any:
         """The segments of each chapter from left to right, and then the chapters.
@@ -62,62 +73,71 @@ class GraphBuilder:
         """
         chapters = cut_chapters(len(self._segments))
         begun, total = self._earlier_sum(chapters)
+        states = iter(self._states(range(chapters[begun].start, chapters[-1].stop)))
         for chapter in chapters[begun:]:
             if chapter == chapters[-1] and begun < len(chapters) - 1:
                 total = self._keep_sum(total, chapter.start)
-            whole = functools.reduce(self._join, map(self._segment, chapter))
+            whole = functools.reduce(self._join, itertools.islice(states, len(chapter)))
             total = whole if total is None else self._join(total, whole)
         return total
 
     def _earlier_sum(self, chapters: Sequence[range]) -> tuple[int, Any]:
         """How many chapters an earlier call has the sum of, and that sum."""
-        if self._kept is None:
+        begun = {chapter.start: number for number, chapter in enumerate(chapters) if number}
+        found = None if self._sums is None else self._sums.find(reversed(begun))
+        if found is None:
             return 0, None
-        for n_chapters in range(len(chapters) - 1, 0, -1):
-            n_segments = chapters[n_chapters].start
-            found = self._kept.find(_sum_label(n_segments), self._content(n_segments), partly=False)
-            if found is not None:
-                self._in_use.add(found.checkpoint.path)
-                stop = self._segments[n_segments - 1].stop
-                rows = sum(map(self._work.size, self._work.cuts[:stop]))
-                return n_chapters, self._restored(found.checkpoint, rows, f"sum-{n_segments}")
-        return 0, None
+        self._in_use.add(found.checkpoint.path)
+        stop = self._segments[found.n_parts - 1].stop
+        rows = sum(map(self._work.size, self._work.cuts[:stop]))
+        total = self._restored(found.checkpoint, rows, f"sum-{found.n_parts}")
+        return begun[found.n_parts], total
 
     def _keep_sum(self, total: Any, n_segments: int) -> Any:
-        if self._kept is None or n_segments < _FEWEST_JOINED:
+        if self._sums is None or n_segments < _FEWEST_JOINED:
             return total
-        place = self._kept.place(_sum_label(n_segments), self._content(n_segments))
+        place = self._sums.place(n_segments)
         self._in_use.add(place.path)
         return delayed(keep)(total, place)
 
-    def _content(self, n_segments: int) -> list[str]:
-        return self._work.content(range(self._segments[n_segments - 1].stop))
+    def _states(self, numbers: range) -> list[Any]:
+        """States of segments, in order; what earlier calls kept of them is looked up at once."""
+        if not self._shelves:
+            return [self._made(number, None, 0, self._n_parts(number)) for number in numbers]
+        with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+            return list(map(self._segment, numbers, pool.map(self._look, numbers)))
 
-    def _segment(self, number: int) -> Any:
+    def _look(self, number: int) -> Found | None:
+        n_parts = self._n_parts(number)
+        return self._shelves[number].find(
+            range(n_parts, 0, -1) if self._work.chained else [n_parts]
+        )
+
+    def _segment(self, number: int, found: Found | None) -> Any:
         """State of a segment: kept by an earlier call, or gone on from what is."""
-        content = self._work.content(self._segments[number])
-        if self._kept is None:
-            return self._made(number, None, 0, len(content))
-        found = self._kept.find(_label(number), content, partly=self._work.chained)
         done, state = 0, None
         if found is not None:
             done = found.n_parts
             state = self._restored(found.checkpoint, self._size(number, 0, done), str(number))
-        for stop in self._stops(number, len(content)):
+        for stop in self._stops(number):
             if done < stop:
-                place = self._kept.place(_label(number), content[:stop])
+                place = self._shelves[number].place(stop)
                 state = delayed(keep)(self._made(number, state, done, stop), place)
                 done = stop
         return state
 
-    def _stops(self, number: int, n_parts: int) -> list[int]:
+    def _stops(self, number: int) -> list[int]:
         """After how many parts a state is kept.
 
         The last block of all may not be full yet, and be another one when rows are added: the state
         before it is kept, too.
         """
+        n_parts = self._n_parts(number)
         is_last = number == len(self._segments) - 1
         return [n_parts - 1, n_parts] if is_last and self._work.chained else [n_parts]
+
+    def _n_parts(self, number: int) -> int:
+        return self._work.n_parts(self._segments[number])
 
     def _made(self, number: int, before: Any, first: int, last: int) -> Any:
         """State of the parts ``first:last`` of a segment, after the state `before` them, if any."""
@@ -140,24 +160,13 @@ class GraphBuilder:
         self._reused += rows
         return delayed(restore)(self._work.node, checkpoint, rows, dask_key_name=key)
 
-    def _note(self) -> None:
-        """Tell the ledger; states below a sum count as used, for a block of theirs may change."""
-        if self._kept is not None:
-            for number, segment in enumerate(self._segments):
-                content = self._work.content(segment)
-                for stop in filter(None, self._stops(number, len(content))):
-                    self._in_use.add(self._kept.place(_label(number), content[:stop]).path)
+    def _account(self) -> Account:
+        """What is read; states below a sum count as used, for a block of theirs may change."""
+        for number, shelf in enumerate(self._shelves):
+            self._in_use.update(shelf.place(stop).path for stop in self._stops(number) if stop)
         whole = self._work.rows(1.0)
         read = self._work.rows(1.0 - self._reused / sum(map(self._work.size, self._work.cuts)))
-        current_ledger().note(read=read, reused=whole - read, in_use=self._in_use)
-
-
-def _label(number: int) -> str:
-    return f"{number:05d}"
-
-
-def _sum_label(n_segments: int) -> str:
-    return f"sum-of-{n_segments:05d}"
+        return Account(read, whole - read, frozenset(self._in_use))
 
 
 def join_tree(parts: Sequence[Any], sizes: Sequence[int], join: Callable[[Any, Any], Any]) -> Any:

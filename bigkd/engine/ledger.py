@@ -4,29 +4,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Account(NamedTuple):
+    """What a pass reads, and what it need not."""
+
+    read: int
+    """Rows that are read."""
+
+    reused: int
+    """Rows whose states are kept."""
+
+    in_use: frozenset[str]
+    """Stores of the checkpoint folder that an equal pass would look for."""
 
 
 @dataclass(kw_only=True)
 class Ledger:
-    """What the passes of some calls did.
+    """What the passes of some calls did."""
 
-    Attributes
-    ----------
-    rows_read, rows_reused
-        Rows that were to be read, and rows whose states were there; each counts in every pass.
-    in_use
-        Stores of the checkpoint folder that an equal call would look for.
-    """
+    passes: list[Account] = field(default_factory=list)
 
-    rows_read: int = 0
-    rows_reused: int = 0
-    in_use: set[str] = field(default_factory=set)
+    @property
+    def rows_read(self) -> int:
+        """Rows that were to be read; each counts in every pass."""
+        return sum(one.read for one in self.passes)
 
-    def note(self, *, read: int, reused: int, in_use: set[str]) -> None:
-        """Add a pass."""
-        self.rows_read += read
-        self.rows_reused += reused
-        self.in_use |= in_use
+    @property
+    def rows_reused(self) -> int:
+        """Rows whose states were there; each counts in every pass."""
+        return sum(one.reused for one in self.passes)
+
+    @property
+    def in_use(self) -> set[str]:
+        """Stores of the checkpoint folder that equal calls would look for."""
+        return set().union(*(one.in_use for one in self.passes))
 
 
 _ledger: ContextVar[Ledger | None] = ContextVar("bigkd_ledger", default=None)

@@ -16,8 +16,8 @@ import zarr
 
 from bigkd.backends import is_array, to_host
 from bigkd.engine.cost import TaskCosts
-from bigkd.engine.graph import Graph, GraphBuilder
-from bigkd.engine.ledger import open_ledger
+from bigkd.engine.graph import Graph
+from bigkd.engine.ledger import Account
 from bigkd.engine.memory import Plan
 from bigkd.engine.rehearsal import Rehearsal, RehearsalEnded, Rehearsed
 from bigkd.engine.session import Session
@@ -78,17 +78,15 @@ class RehearsedSession(Session):
                 f"{here / 1e9:.2f} GB free; what follows is planned when it runs"
             )
 
-    def _graph(self, work: Work, run: Run) -> Graph:
+    def _graph(self, work: Work, run: Run, *, thorough: bool) -> Graph:
         self.work = work
         folder, n_reused = self.settings.checkpoint, 0
         if folder is not None and ("://" in str(folder) or Path(folder).exists()):
-            with open_ledger() as ledger:
-                GraphBuilder(work, run, folder).build()
-            n_reused = ledger.rows_reused
+            n_reused = super()._graph(work, run, thorough=thorough).account.reused
         self._note(n_reused=n_reused)
-        return Graph(None, {})
+        return Graph(None, {}, Account(0, n_reused, frozenset()))
 
-    def _compute(self, graph: Graph, run: Run, *, label: str, unit: str = "rows") -> Reduced:
+    def _compute(self, graph: Graph, run: Run, *, label: str, unit: str) -> Reduced:
         del graph, run, label
         work = self.work
         with self.stage.task(own_data=not self.scratched):

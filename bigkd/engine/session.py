@@ -2,7 +2,7 @@
 
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +14,10 @@ from dask.utils import parse_bytes
 
 from bigkd import __version__
 from bigkd.config import COMPUTED_BLOCKS, STALL_SECONDS
-from bigkd.engine.checkpoints import require_folder
+from bigkd.engine.checkpoints import DamagedStateError, Kept, require_folder
 from bigkd.engine.graph import Graph, GraphBuilder
 from bigkd.engine.inputs import Policy
+from bigkd.engine.ledger import current_ledger
 from bigkd.engine.memory import Plan, plan_pairs, plan_pass
 from bigkd.engine.pairs import cut_pairs
 from bigkd.engine.progress import Reporter, Reporting, Watch
@@ -129,13 +130,11 @@ class Session:
             kept=self.settings.checkpoint is not None,
         )
         self._admit(plan)
-        run = Run(self.runner.distributed)
-        job = Job(summary, source, policy, first_row, run.topic)
-        work = RowsWork(job=job, cuts=stripes)
-        graph = self._graph(work, run)
-        reduced = self._compute(graph, run, label=label)
-        if self.settings.checkpoint is not None:
-            work.require_unchanged()
+
+        def work(run: Run) -> RowsWork:
+            return RowsWork(job=Job(summary, source, policy, first_row, run.topic), cuts=stripes)
+
+        reduced = self._reduced(work, label=label)
         _require_rows(reduced, source)
         return reduced
 
@@ -156,10 +155,13 @@ class Session:
         cost = summary.footprint(left.largest_block, other.largest_block, 8)
         squares = cut_pairs(left, right, row_cost=cost.row_cost)
         self._admit(plan_pairs(label, left, other, squares, cost))
-        run, policy = Run(self.runner.distributed), self.settings.nonfinite
-        jobs = [Job(summary, source, policy, 0, run.topic) for source in (left, other)]
-        graph = self._graph(PairsWork(jobs=jobs, cuts=squares), run)
-        reduced = self._compute(graph, run, label=label, unit="pairs")
+        policy = self.settings.nonfinite
+
+        def work(run: Run) -> PairsWork:
+            jobs = [Job(summary, source, policy, 0, run.topic) for source in (left, other)]
+            return PairsWork(jobs=jobs, cuts=squares)
+
+        reduced = self._reduced(work, label=label, unit="pairs")
         _require_rows(reduced, left if right is None else right)
         return reduced
 
@@ -310,11 +312,17 @@ class Session:
             logger.warning("%d tiles of %s are damaged and are made again", number, path)
         return whole
 
-    def _compute(self, graph: Graph, run: Run, *, label: str, unit: str = "rows") -> Reduced:
+    def _compute(self, graph: Graph, run: Run, *, label: str, unit: str) -> Reduced:
+        passes = current_ledger().passes
+        passes.append(graph.account)
         with Watch(self.show, label, sum(graph.sizes.values()), unit) as watch:
-            reduced: Reduced = self.runner.compute(
-                graph.root, watch=watch, topic=run.topic or run.name, rows=graph.sizes
-            )
+            try:
+                reduced: Reduced = self.runner.compute(
+                    graph.root, watch=watch, topic=run.topic or run.name, rows=graph.sizes
+                )
+            except DamagedStateError:
+                passes.pop()
+                raise
         return reduced
 
     def _admit(self, plan: Plan) -> None:
@@ -324,8 +332,32 @@ class Session:
         logger.debug("%s", plan)
         self.plans.append(plan)
 
-    def _graph(self, work: Work, run: Run) -> Graph:
-        return GraphBuilder(work, run, self.settings.checkpoint).build()
+    def _reduced(self, begin: Callable[[Run], Work], *, label: str, unit: str = "rows") -> Reduced:
+        """What the work of a run comes to.
+
+        Kept states are taken for whole if their roots are. If a task finds that one is not, every
+        byte of all is checked, once, and the run is begun anew without the damaged ones.
+        """
+        thorough = False
+        while True:
+            run = Run(self.runner.distributed)
+            work = begin(run)
+            graph = self._graph(work, run, thorough=thorough)
+            try:
+                reduced = self._compute(graph, run, label=label, unit=unit)
+            except DamagedStateError:
+                if thorough:
+                    raise
+                thorough = True
+                continue
+            if self.settings.checkpoint is not None:
+                work.require_unchanged()
+            return reduced
+
+    def _graph(self, work: Work, run: Run, *, thorough: bool) -> Graph:
+        folder = self.settings.checkpoint
+        kept = None if folder is None else Kept(folder, work.token, thorough=thorough)
+        return GraphBuilder(work, run, kept).build()
 
 
 def _require_rows(reduced: Reduced, source: Source) -> None:

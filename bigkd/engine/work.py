@@ -81,6 +81,14 @@ class Work(ABC):
     def cuts_of(self, segment: range, first: int, last: int) -> list[Any]:
         """Cuts of the parts ``first:last`` of a segment."""
 
+    @abstractmethod
+    def require_unchanged(self) -> None:
+        """Raise DataError if what was read is no longer what its states are named after."""
+
+    @abstractmethod
+    def n_parts(self, segment: range) -> int:
+        """How many parts a segment has."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowsWork(Work):
@@ -119,7 +127,7 @@ class RowsWork(Work):
         return self.job.source.block_identities()
 
     def require_unchanged(self) -> None:
-        """Look whether what was read is still what it was when its states were named."""
+        """Look at the blocks once more."""
         require_unchanged(self.job.source, self._identities)
 
     def rows(self, share: float) -> int:
@@ -139,6 +147,10 @@ class RowsWork(Work):
     def content(self, segment: range) -> list[str]:
         """Names of the blocks."""
         return self._identities[self.cuts[segment[0]].first : self.cuts[segment[-1]].last]
+
+    def n_parts(self, segment: range) -> int:
+        """Its blocks."""
+        return self.cuts[segment[-1]].last - self.cuts[segment[0]].first
 
     def cuts_of(self, segment: range, first: int, last: int) -> list[Stripe]:
         """Stripes of the blocks ``first:last`` of the segment."""
@@ -179,7 +191,23 @@ class PairsWork(Work):
     def token(self) -> str:
         """Name of the whole: each square sees rows of everywhere."""
         known = [(job.source.identity(), job.summary, job.nonfinite) for job in self.jobs]
-        return spec_token(__version__, *known, tuple(self.cuts))
+        return spec_token(__version__, *known, tuple(self.cuts), self._identities)
+
+    @cached_property
+    def _identities(self) -> list[list[str]]:
+        """Of the blocks of collections that may change while they are read."""
+        return [source.block_identities() if source.may_change else [] for source in self._sources]
+
+    @cached_property
+    def _sources(self) -> list[Source]:
+        """Both collections, or the one."""
+        sources = [job.source for job in self.jobs]
+        return sources[:1] if sources[0] is sources[-1] else sources
+
+    def require_unchanged(self) -> None:
+        """Look at the blocks of both collections once more."""
+        for source, known in zip(self._sources, self._identities, strict=True):
+            require_unchanged(source, known)
 
     @cached_property
     def _raws(self) -> list[list[Any] | None]:
@@ -187,9 +215,7 @@ class PairsWork(Work):
 
     def rows(self, share: float) -> int:
         """Rows of both sides; a square, whichever it is, may touch all."""
-        sources = [job.source for job in self.jobs]
-        one = sources[:1] if sources[0] is sources[-1] else sources
-        return sum(source.n_rows for source in one) if share else 0
+        return sum(source.n_rows for source in self._sources) if share else 0
 
     def size(self, cut: Square) -> int:
         """Pairs of a square."""
@@ -204,6 +230,10 @@ class PairsWork(Work):
     def content(self, segment: range) -> list[str]:
         """Numbers of the squares, which the token tells all of."""
         return [str(at) for at in segment]
+
+    def n_parts(self, segment: range) -> int:
+        """Its squares."""
+        return len(segment)
 
     def cuts_of(self, segment: range, first: int, last: int) -> list[Square]:
         """The squares ``first:last`` of the segment."""

@@ -14,7 +14,13 @@ from bigkd.io.labelled import load_array, open_labelled
 from bigkd.io.rows import open_rows
 from bigkd.io.sampling import sample, sample_rows
 from bigkd.io.sources import ArraySource, DaskSource, Source
-from bigkd.io.states import arrays_to_state, load_state, save_state, state_to_arrays
+from bigkd.io.states import (
+    arrays_to_state,
+    load_state,
+    save_state,
+    state_to_arrays,
+    state_token,
+)
 from bigkd.io.tiled import TiledArray, open_tiled
 
 __all__ = [
@@ -39,6 +45,7 @@ __all__ = [
     "save_dataset",
     "save_state",
     "state_to_arrays",
+    "state_token",
     "store_kind",
     "stored_names",
 ]

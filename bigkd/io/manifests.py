@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -70,26 +71,26 @@ def read_manifest(target: str) -> Mapping[str, Any]:
         differ from their checksums.
     """
     group = _open(target)
-    try:
-        document = json.loads(_read(group, _DOCUMENT))
-        manifest = document["attributes"].get(MANIFEST)
-        if isinstance(manifest, dict) and manifest.get("format") == FORMAT:
-            _require_whole(group, document, manifest)
-    except StoreError:
-        raise
-    except Exception as error:  # flipped bits make any kind of nonsense
-        raise corrupted(target, f"{type(error).__name__}: {error}") from error
-    if not isinstance(manifest, dict):
-        raise StoreError(
-            f"{target} has no bigkd manifest: it was not written by bigkd, or not finished."
-        )
-    if manifest.get("format") != FORMAT:
-        raise StoreError(
-            f"{target} has format {manifest.get('format')!r}, written by bigkd "
-            f"{manifest.get('version')}; this is bigkd {__version__}, which reads format {FORMAT}. "
-            f"Use the version that wrote it, or compute it again."
-        )
-    return manifest
+    with _any_nonsense(target):
+        _, manifest = _root(group, target)
+        _require_whole(group, manifest, target)
+        return manifest
+
+
+def read_attributes(target: str) -> Mapping[str, Any]:
+    """Attributes of the finished store at `target`, by its root alone; all else may be damaged.
+
+    Raises
+    ------
+    StoreError
+        If there is no such store, it was not finished, it is of a newer format, or its root is not
+        as it was written.
+    """
+    group = _open(target)
+    with _any_nonsense(target):
+        document, _ = _root(group, target)
+        attributes: dict[str, Any] = document["attributes"]
+        return attributes
 
 
 def read_document(store: Any) -> bytes:
@@ -148,6 +149,17 @@ def _open(target: str) -> Any:
         ) from error
 
 
+@contextmanager
+def _any_nonsense(target: str) -> Iterator[None]:
+    """Raise as StoreError whatever is raised: flipped bits make any kind of nonsense."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        raise corrupted(target, f"{type(error).__name__}: {error}") from error
+
+
 def _read(group: Any, key: str) -> bytes:
     buffer = sync((group.store_path / key).get())
     if buffer is None:
@@ -164,13 +176,29 @@ def _document_checksum(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
 
 
-def _require_whole(group: Any, document: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """Raise StoreError unless all metadata are as they were written, and safe to read."""
-    target = str(group.store_path)
+def _root(group: Any, target: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Metadata of the root, and the manifest in them, as they were written."""
+    document = json.loads(_read(group, _DOCUMENT))
+    manifest = document["attributes"].get(MANIFEST)
+    if not isinstance(manifest, dict):
+        raise StoreError(
+            f"{target} has no bigkd manifest: it was not written by bigkd, or not finished."
+        )
+    if manifest.get("format") != FORMAT:
+        raise StoreError(
+            f"{target} has format {manifest.get('format')!r}, written by bigkd "
+            f"{manifest.get('version')}; this is bigkd {__version__}, which reads format {FORMAT}. "
+            f"Use the version that wrote it, or compute it again."
+        )
     if manifest.get("checksum") != _document_checksum(document):
         raise corrupted(target, f"its {_DOCUMENT} does not match its checksum")
     if not (isinstance(manifest["kind"], str) and isinstance(manifest["variables"], dict)):
         raise corrupted(target, "its manifest is not one")
+    return document, manifest
+
+
+def _require_whole(group: Any, manifest: Mapping[str, Any], target: str) -> None:
+    """Raise StoreError unless all other metadata are as they were written, and safe to read."""
     strangers = sync(_strangers(group, set(manifest["metadata"])))
     if strangers:
         raise corrupted(target, f"{', '.join(strangers)} is not in its manifest")

@@ -15,9 +15,12 @@ import xarray as xr
 from bigkd.backends import device, is_array, namespace, to_host
 from bigkd.errors import StoreError
 from bigkd.io.datasets import is_store, load_dataset, remove_store, save_dataset
+from bigkd.io.manifests import MANIFEST, read_attributes
 from bigkd.protocols import Array
 
 State = TypeVar("State")
+
+_KIND = "state"
 
 
 def state_to_arrays(state: Any, prefix: str = "") -> dict[str, np.ndarray[Any, Any]]:
@@ -45,7 +48,21 @@ def save_state(path: str | Path, state: Any, *, token: str) -> None:
     }
     if not is_store(path):  # a damaged one is of no use, and not always known as a store
         remove_store(path)
-    save_dataset(xr.Dataset(variables, attrs={"token": token}), path, kind="state", overwrite=True)
+    save_dataset(xr.Dataset(variables, attrs={"token": token}), path, kind=_KIND, overwrite=True)
+
+
+def state_token(path: str | Path) -> str:
+    """The `token` of the state at `path`, of which only the root is read.
+
+    Raises
+    ------
+    StoreError
+        If there is no finished state.
+    """
+    attributes = read_attributes(str(path))
+    if attributes[MANIFEST]["kind"] != _KIND:
+        raise StoreError(f"{path} holds {attributes[MANIFEST]['kind']!r}, and no state.")
+    return str(attributes.get("token"))
 
 
 def load_state(path: str | Path, template: State, *, token: str) -> State:
@@ -56,7 +73,7 @@ def load_state(path: str | Path, template: State, *, token: str) -> State:
     StoreError
         If it is absent, corrupted, or not the state that `token` names.
     """
-    dataset = load_dataset(path, kind="state")
+    dataset = load_dataset(path, kind=_KIND)
     if dataset.attrs.get("token") != token:
         raise StoreError(f"{path} belongs to other data or other parameters.")
     return arrays_to_state(template, {str(name): v.values for name, v in dataset.items()})

@@ -1,14 +1,16 @@
 import logging
 import shutil
+from collections import Counter
 
 import dask.array as da
 import numpy as np
 import pytest
 
 from bigkd.engine import Settings, checkpoints, open_session
+from bigkd.engine.ledger import open_ledger
 from bigkd.engine.tokens import spec_token
 from bigkd.errors import DataError, StoreError
-from bigkd.io import open_rows, save_state
+from bigkd.io import open_rows, save_state, states
 from bigkd.io.sources import FileSource
 from bigkd.kernels import FourierFeatures
 from bigkd.summaries import KernelSum, Mapped, Mean, SecondMoment, TopRows
@@ -50,7 +52,7 @@ def test_checkpoint__keeps_every_segment_and_changes_no_bit(source, folder):
     assert_same_bits(found, reduce(everything(3), source))
     labels = [*range(11), 10]  # the last is kept before its last block, too, which may grow
     assert [path.name[:6] for path in stores(folder)] == [f"{at:05d}-" for at in labels]
-    assert [path.name[:13] for path in sums(folder)] == ["sum-of-00010-"]
+    assert [path.name[:7] for path in sums(folder)] == ["sum-of-"]
     assert {path.name for path in folder.rglob("*") if path.name.endswith("partial")} == set()
 
 
@@ -305,3 +307,27 @@ def test_token__refuses_what_it_cannot_see():
         spec_token(KernelSum(kernel=lambda x, y: x @ y.T))
     with pytest.raises(TypeError, match="cannot be keyed"):
         spec_token(object())
+
+
+def test_kept_states__are_read_whole_by_their_tasks_alone_unless_one_is_damaged(
+    source, folder, monkeypatch
+):
+    read, original = [], states.load_dataset
+
+    def noted(path, **options):
+        read.append(str(path))
+        return original(path, **options)
+
+    for module in (checkpoints, states):
+        monkeypatch.setattr(module, "load_dataset", noted)
+    whole = run(source, folder)
+    shutil.rmtree(sums(folder)[0])
+    assert_same_bits(run(source, folder), whole)
+    assert len(read) == len(set(read)) == 11
+    read.clear()
+    shutil.rmtree(sums(folder)[0])
+    flip(stores(folder)[9])
+    with open_ledger() as ledger:
+        assert_same_bits(run(source, folder), whole)
+    assert (ledger.rows_read, ledger.rows_reused) == (20, 180)
+    assert max(Counter(read).values()) <= 3  # by its task, by the driver, and by its task
