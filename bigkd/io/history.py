@@ -39,7 +39,7 @@ from bigkd.io.history_layout import (
 from bigkd.io.history_rows import Row
 from bigkd.io.locks import Lock, lock
 from bigkd.io.small_files import Files, files_at
-from bigkd.io.urls import plain_location
+from bigkd.io.urls import one_place, plain_location
 
 _SHOWN = 5
 _LOOKS = 100
@@ -79,7 +79,7 @@ def append_run(path: str | Path, run: xr.Dataset, *, run_id: str, wait: float = 
     LockedError
         If others are still appending after `wait` seconds.
     """
-    target = plain_location(path, name="the history").rstrip("/")
+    target = one_place(plain_location(path, name="the history"))
     row = Row(run, run_id)
     try:
         return _append(target, row, wait)
@@ -105,7 +105,7 @@ def load_history(path: str | Path) -> xr.Dataset:
         If there is none, or anything in it is not as it was written; the message names the file, or
         the runs.
     """
-    target = plain_location(path, name="the history").rstrip("/")
+    target = one_place(plain_location(path, name="the history"))
     files = files_at(target)
     layout = _read_layout(files, target)
     if layout is None:

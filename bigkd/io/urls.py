@@ -1,5 +1,6 @@
 """Locations without secrets: URLs say where something is, never who may read it."""
 
+import os
 from pathlib import Path
 
 from bigkd.errors import InputError
@@ -39,3 +40,9 @@ def plain_location(location: str | Path, *, name: str = "the location") -> str:
     if problem is not None:
         raise InputError(f"{name} {problem}.")
     return str(location)
+
+
+def one_place(location: str | Path) -> str:
+    """The same text for every spelling of a place: links followed, nothing after the last name."""
+    text = str(location)
+    return text.rstrip("/") if "://" in text else os.path.realpath(text)

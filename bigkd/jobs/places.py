@@ -1,6 +1,5 @@
 """Results keep off the data: which places a job reads, and which it writes."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, get_args
@@ -8,6 +7,7 @@ from typing import Any, get_args
 from pydantic import AfterValidator
 
 from bigkd.errors import InputError
+from bigkd.io.urls import one_place
 from bigkd.jobs.base import Part, located
 
 
@@ -39,8 +39,8 @@ def require_apart(read: Mapping[str, str], written: Mapping[str, str]) -> None:
     InputError
         If so; the message names both keys.
     """
-    sources = {key: _place(location) for key, location in read.items()}
-    targets = {key: _place(location) for key, location in written.items()}
+    sources = {key: one_place(location) for key, location in read.items()}
+    targets = {key: one_place(location) for key, location in written.items()}
     for key, target in targets.items():
         for other, source in sources.items():
             replaced = not key.endswith("checkpoint")  # what else is in that folder stays
@@ -70,18 +70,14 @@ def require_outside(stores: Iterable[str], written: Mapping[str, str]) -> None:
         If one of them is inside a store.
     """
     for store in stores:
-        outer = _place(store)
+        outer = one_place(store)
         for key, location in written.items():
-            inner = _place(location)
+            inner = one_place(location)
             if inner != outer and _holds(outer, inner):
                 raise InputError(
                     f"{key} ({location}) is inside {store}, the store of a result, which is "
                     f"replaced whole; name a place beside it."
                 )
-
-
-def _place(location: str) -> str:
-    return location.rstrip("/") if "://" in location else os.path.realpath(location)
 
 
 def _holds(outer: str, inner: str) -> bool:

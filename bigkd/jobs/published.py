@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import xarray as xr
 from bigkd.errors import ClusterError, InputError, LockedError, exit_code_of
 from bigkd.io import append_run, is_store, load_dataset, load_history, open_rows, open_tiled
 from bigkd.io.small_files import files_at
+from bigkd.io.urls import one_place
 from bigkd.jobs.failures import told
 from bigkd.jobs.history import run_dataset
 from bigkd.jobs.records import RunRecord
@@ -65,7 +65,7 @@ def require_own_folder(job: Job) -> None:
     if folder is None or not job.run.keep_checkpoints:
         return
     mark = _marked(folder)
-    if "store" in mark and mark["store"] != _name_of(job.output.store):
+    if "store" in mark and mark["store"] != _place(job.output.store):
         raise InputError(
             f"run.checkpoint ({folder}) holds the summaries of another job, which writes "
             f"{mark['store']}. Name another folder; or, if that job is no more, remove this one."
@@ -207,7 +207,7 @@ def ended(folder: str, run_id: str, store: str | None = None) -> None:
 
 
 def _mark(folder: str, run_id: str, store: str | None, *, is_ended: bool) -> None:
-    about = {"run_id": run_id, "store": _name_of(store), "ended": is_ended}
+    about = {"run_id": run_id, "store": _place(store), "ended": is_ended}
     files_at(folder).write({_MARK: json.dumps(about).encode()})
 
 
@@ -220,9 +220,8 @@ def _marked(folder: str) -> dict[str, Any]:
     return mark if isinstance(mark, dict) else {}
 
 
-def _name_of(store: str | None) -> str | None:
-    """The same for every spelling of a place."""
-    return store if store is None or "://" in store else os.path.realpath(store)
+def _place(store: str | None) -> str | None:
+    return None if store is None else one_place(store)
 
 
 def require_same_job(job: Job, history: str) -> None:

@@ -18,6 +18,7 @@ from bigkd.io.unfinished import (
     unfinished,
     unfinished_in,
 )
+from bigkd.io.urls import one_place
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 
@@ -138,7 +139,10 @@ def n_segments(folder: str) -> int:
 
 
 def clear(folder: str, *, keep: Collection[str] = ()) -> None:
-    """Remove the checkpoints in `folder` but for those to `keep`, and `folder` itself if empty."""
+    """Remove the checkpoints in `folder` but for those to `keep`, and `folder` itself if empty.
+
+    A link to a folder, which somebody made, stays.
+    """
     root = whole_path(folder)
     kept = {path.removeprefix(f"{root}/") for path in keep}
     for token in _tokens(folder):
@@ -149,13 +153,14 @@ def clear(folder: str, *, keep: Collection[str] = ()) -> None:
         for name in stored_names(f"{root}/{token}") - names:
             remove_store(f"{root}/{token}/{name}")
     path = Path(folder)
-    if _is_local(folder) and path.is_dir() and not any(path.iterdir()):
+    is_own = _is_local(folder) and path.is_dir() and not path.is_symlink()
+    if is_own and not any(path.iterdir()):
         path.rmdir()
 
 
 def lock_of(path: str) -> str:
-    """The file, or object, that locks an output."""
-    return f"{path.rstrip('/')}.lock"
+    """The file, or object, that locks an output, however its place is spelled."""
+    return f"{one_place(path)}.lock"
 
 
 def checkpoint_of(out: str | None, checkpoint: str | None) -> str | None:

@@ -114,7 +114,7 @@ def test_process__two_of_one_output(start, folder):
     wait_for_segments(folder, "result.zarr", 1)
     code, _, err = finish(start(*PAIR, "--out", "result.zarr"))
     assert code == 75
-    assert f"Error: result.zarr.lock is held by process {first.pid} on" in err
+    assert f"result.zarr.lock is held by process {first.pid} on" in err
     assert "Traceback" not in err
     assert first.poll() is None
 

@@ -191,6 +191,21 @@ def test_append_run__waits_for_others_only_so_long(tmp_path):
         append_run(tmp_path / "h.zarr", a_run(x=1.0), run_id="a", wait=0.2)
 
 
+def test_history__is_one_however_its_place_is_spelled(tmp_path, monkeypatch):
+    path, link = tmp_path / "a" / "h.zarr", tmp_path / "b" / "link.zarr"
+    append_run(path, a_run(x=1.0), run_id="a")
+    link.parent.mkdir()
+    link.symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    spellings = (link, "b/link.zarr", "a/../b/link.zarr/")
+    for number, spelling in enumerate(spellings):
+        with lock(f"{path}.lock"), pytest.raises(LockedError, match=r"a/h.zarr.lock is held"):
+            append_run(spelling, a_run(x=2.0), run_id=f"b{number}", wait=0.05)
+        assert append_run(spelling, a_run(x=2.0), run_id=f"b{number}")
+    assert load_history(path)["x"].values.tolist() == [1.0, 2.0, 2.0, 2.0]
+    assert sorted(os.listdir("b")) == ["link.zarr"]
+
+
 def test_append_run__puts_a_run_of_other_variables_beside(tmp_path):
     appended(tmp_path / "h.zarr", {"a": {"x": 1.0}, "b": {"y": [1.0]}})
     before = kept(tmp_path / "h.zarr")

@@ -52,6 +52,31 @@ def test_workspace__says_what_is_kept(tmp_path, error):
     ]
 
 
+def test_workspace__has_one_lock_for_every_spelling_of_its_place(tmp_path, monkeypatch):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    monkeypatch.chdir(tmp_path)
+    with workspace("real/out.zarr"):
+        for spelling in (
+            "link/out.zarr",
+            "real/../real/out.zarr/",
+            str(tmp_path / "link/out.zarr"),
+        ):
+            with pytest.raises(LockedError, match=r"real/out.zarr.lock"), workspace(spelling):
+                pytest.fail("two runs write one place")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_workspace__leaves_a_link_that_stands_for_its_folder(tmp_path, resume):
+    elsewhere, link = tmp_path / "larger disk", tmp_path / "out.zarr.checkpoint"
+    elsewhere.mkdir()
+    link.symlink_to(elsewhere)
+    with workspace(str(tmp_path / "out.zarr"), resume=resume):
+        segment(link)
+    assert link.is_symlink()
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_workspace__leaves_alone_what_it_did_not_make(tmp_path):
     mine = tmp_path / "mine.txt"
     mine.write_text("dear")
