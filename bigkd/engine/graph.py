@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -32,6 +32,9 @@ class Graph(NamedTuple):
 
     account: Account
 
+    written: Mapping[str, Sequence[str]]
+    """Stores of states that it writes, and names of what each is made from."""
+
 
 class GraphBuilder:
     """Builds the graph of one pass.
@@ -45,6 +48,7 @@ class GraphBuilder:
         self._work, self._run = work, run
         self._sizes: dict[str, int] = {}
         self._in_use: set[str] = set()
+        self._written: dict[str, Sequence[str]] = {}
         self._reused = 0
         self._join = functools.partial(delayed(merge), work.node)
         self._segments = cut_segments(len(work.cuts))
@@ -64,7 +68,7 @@ class GraphBuilder:
         else:
             sizes = [len(segment) for segment in self._segments]
             root = join_tree(self._states(range(len(sizes))), sizes, self._join)
-        return Graph(root, self._sizes, self._account())
+        return Graph(root, self._sizes, self._account(), self._written)
 
     def _folded(self) -> Any:
         """The segments of each chapter from left to right, and then the chapters.
@@ -98,7 +102,8 @@ class GraphBuilder:
             return total
         place = self._sums.place(n_segments)
         self._in_use.add(place.path)
-        return delayed(keep)(total, place)
+        parts = range(self._segments[n_segments - 1].stop)
+        return self._keeping(total, place, self._work.content(parts))
 
     def _states(self, numbers: range) -> list[Any]:
         """States of segments, in order; what earlier calls kept of them is looked up at once."""
@@ -122,7 +127,8 @@ class GraphBuilder:
         for stop in self._stops(number):
             if done < stop:
                 place = self._shelves[number].place(stop)
-                state = delayed(keep)(self._made(number, state, done, stop), place)
+                content = self._work.content(self._segments[number])[:stop]
+                state = self._keeping(self._made(number, state, done, stop), place, content)
                 done = stop
         return state
 
@@ -159,6 +165,10 @@ class GraphBuilder:
         self._sizes[key] = rows
         self._reused += rows
         return delayed(restore)(self._work.node, checkpoint, rows, dask_key_name=key)
+
+    def _keeping(self, state: Any, place: Checkpoint, content: Sequence[str]) -> Any:
+        self._written[place.path] = content
+        return delayed(keep)(state, place)
 
     def _account(self) -> Account:
         """What is read; states below a sum count as used, for a block of theirs may change."""

@@ -29,8 +29,8 @@ def without_graph(source: Source) -> Source:
         if part is not None
     }
     if isinstance(source, DaskSource):
-        return replace(source, array=None, unjoined=None, **along)
-    return replace(source, **along) if along else source
+        along |= {"array": None, "unjoined": None}
+    return replace(source, known=None, **along)
 
 
 def raw_blocks(source: Source) -> list[Any] | None:

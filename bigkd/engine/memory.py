@@ -80,7 +80,7 @@ def plan_pass(
     distributed: bool = False,
     kept: bool = False,
 ) -> Plan:
-    """Predict a pass over `source` whose updates cost `cost`; on a cluster, or in this process.
+    """Predict a pass over `stripes` whose updates cost `cost`; on a cluster, or in this process.
 
     `kept` tells that it may go on from states of earlier calls.
     """
@@ -92,10 +92,10 @@ def plan_pass(
     reading = reading_bytes(source, max(rows), nonfinite) + cost.scratch + updating * cost.state
     return Plan(
         label=label,
-        n_rows=source.n_rows,
-        n_blocks=source.n_blocks,
+        n_rows=sum(rows),
+        n_blocks=sum(len(stripe.blocks) for stripe in stripes),
         n_tasks=len(stripes),
-        bytes_read=source.n_rows * source.row_bytes,
+        bytes_read=sum(rows) * source.row_bytes,
         task_bytes=TASK_BYTES + max(reading, merging * cost.state),
     )
 

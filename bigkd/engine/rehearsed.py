@@ -84,7 +84,7 @@ class RehearsedSession(Session):
         if folder is not None and ("://" in str(folder) or Path(folder).exists()):
             n_reused = super()._graph(work, run, thorough=thorough).account.reused
         self._note(n_reused=n_reused)
-        return Graph(None, {}, Account(0, n_reused, frozenset()))
+        return Graph(None, {}, Account(0, n_reused, frozenset()), {})
 
     def _compute(self, graph: Graph, run: Run, *, label: str, unit: str) -> Reduced:
         del graph, run, label
@@ -106,6 +106,9 @@ class RehearsedSession(Session):
         )
         self._note(unit=unit, costs=costs)
         return timed.reduced
+
+    def _look_again(self, work: Work, graph: Graph) -> None:
+        """Nothing was kept."""
 
     def _rows(self, work: RowsWork) -> tuple[Timed, TaskCosts]:
         source = work.job.source

@@ -22,11 +22,11 @@ from bigkd.engine.memory import Plan, plan_pairs, plan_pass
 from bigkd.engine.pairs import cut_pairs
 from bigkd.engine.progress import Reporter, Reporting, Watch
 from bigkd.engine.schedulers import Runner, Scheduler
-from bigkd.engine.stripes import cut_stripes
+from bigkd.engine.stripes import cut_stripes, some_of
 from bigkd.engine.tasks import Job, Reduced
 from bigkd.engine.tiles import Tiling, check_graph, fill_graph, pair_tiling, row_tiling
 from bigkd.engine.tokens import spec_token
-from bigkd.engine.work import PairsWork, RowsWork, Run, Work
+from bigkd.engine.work import ChangedDataError, PairsWork, RowsWork, Run, Work
 from bigkd.errors import EmptyInputError, InputError
 from bigkd.io import Source, TiledArray, remove_store
 from bigkd.io.tiled import At, scratch_path, whole_path
@@ -102,9 +102,18 @@ class Session:
     plans: list[Plan] = field(default_factory=list)
 
     def reduce(
-        self, summary: Summary[Any], source: Source, *, label: str, first_row: int = 0
+        self,
+        summary: Summary[Any],
+        source: Source,
+        *,
+        label: str,
+        first_row: int = 0,
+        share: float = 1.0,
     ) -> Reduced:
         """State of `summary` after every row of `source`, numbered from `first_row`: one pass.
+
+        With a `share` less than 1, after at least so many of its stripes, which are spread evenly;
+        the tally counts their rows.
 
         Raises
         ------
@@ -114,10 +123,10 @@ class Session:
             If a row is not finite and that is not allowed; or, where states are kept, rows were
             changed while they were read.
         EmptyInputError
-            If every row was dropped.
+            If every row of a collection was dropped.
         """
         cost = summary.footprint(source.largest_block, source.itemsize)
-        stripes = cut_stripes(source, row_cost=cost.row_cost)
+        stripes = some_of(cut_stripes(source, row_cost=cost.row_cost), share)
         policy = self.settings.nonfinite
         plan = plan_pass(
             label,
@@ -135,7 +144,8 @@ class Session:
             return RowsWork(job=Job(summary, source, policy, first_row, run.topic), cuts=stripes)
 
         reduced = self._reduced(work, label=label)
-        _require_rows(reduced, source)
+        if share == 1.0:
+            _require_rows(reduced, source)
         return reduced
 
     def reduce_pairs(
@@ -351,8 +361,21 @@ class Session:
                 thorough = True
                 continue
             if self.settings.checkpoint is not None:
-                work.require_unchanged()
+                self._look_again(work, graph)
             return reduced
+
+    def _look_again(self, work: Work, graph: Graph) -> None:
+        """Raise DataError if what was read is no longer what its states are named after.
+
+        Those go: they may be of what came later, and be found if what was there is put back.
+        """
+        try:
+            work.require_unchanged()
+        except ChangedDataError as error:
+            for path, content in graph.written.items():
+                if work.is_of(content, error.names):
+                    remove_store(path)
+            raise
 
     def _graph(self, work: Work, run: Run, *, thorough: bool) -> Graph:
         folder = self.settings.checkpoint

@@ -5,6 +5,8 @@ stay where they were when it grows: the states of its segments can be used again
 """
 
 import bisect
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bigkd.config import HELD_BYTES, MAX_STRIPES, STRIPE_BYTES, STRIPE_WORK
@@ -48,6 +50,18 @@ def cut_stripes(source: Source, *, row_cost: int) -> list[Stripe]:
         stripes.append(Stripe(first, last))
         first = last
     return stripes
+
+
+def some_of(stripes: Sequence[Stripe], share: float) -> list[Stripe]:
+    """At least a `share` of `stripes`, spread evenly, the first always; all for 1.
+
+    Which they are depends on their numbers only: of a collection that grew the same ones, and more.
+    """
+    return [
+        stripe
+        for number, stripe in enumerate(stripes)
+        if math.ceil((number + 1) * share) > math.ceil(number * share)
+    ]
 
 
 def cut_segments(n_stripes: int) -> list[range]:

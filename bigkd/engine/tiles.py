@@ -201,8 +201,8 @@ def regular(source: Source, step: int) -> Source:
     bounds = even_bounds(source.n_rows, step)
     if isinstance(source, DaskSource):
         array = source.array.rechunk({0: step})
-        return replace(source, array=array, bounds=bounds)
-    return replace(source, bounds=bounds)
+        return replace(source, array=array, bounds=bounds, known=None)
+    return replace(source, bounds=bounds, known=None)
 
 
 def fill_graph(tiling: Tiling, done: set[At], run: Run) -> tuple[Any, dict[str, int]]:

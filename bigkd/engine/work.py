@@ -3,7 +3,7 @@
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,6 +33,13 @@ class Run:
 def node_of(job: Job) -> Any:
     """What every task of a pass needs to know, as one node of the graph."""
     return delayed(job._replace(source=without_graph(job.source)), traverse=False)
+
+
+class ChangedDataError(DataError):
+    """Rows were changed while they were read."""
+
+    names: frozenset[str] = frozenset()
+    """Names of their blocks, as they were."""
 
 
 class Work(ABC):
@@ -83,7 +90,11 @@ class Work(ABC):
 
     @abstractmethod
     def require_unchanged(self) -> None:
-        """Raise DataError if what was read is no longer what its states are named after."""
+        """Raise ChangedDataError if what was read is not what its states are named after."""
+
+    @abstractmethod
+    def is_of(self, content: Sequence[str], names: Set[str]) -> bool:
+        """Whether what has this content may be of a block that has one of these names."""
 
     @abstractmethod
     def n_parts(self, segment: range) -> int:
@@ -123,12 +134,16 @@ class RowsWork(Work):
         return raw_blocks(self.job.source)
 
     @cached_property
-    def _identities(self) -> list[str]:
-        return self.job.source.block_identities()
+    def _identities(self) -> Sequence[str]:
+        return _names(self.job.source)
 
     def require_unchanged(self) -> None:
         """Look at the blocks once more."""
         require_unchanged(self.job.source, self._identities)
+
+    def is_of(self, content: Sequence[str], names: Set[str]) -> bool:
+        """Whether the block is one of those."""
+        return not names.isdisjoint(content)
 
     def rows(self, share: float) -> int:
         """Rows of the stripes."""
@@ -146,19 +161,21 @@ class RowsWork(Work):
 
     def content(self, segment: range) -> list[str]:
         """Names of the blocks."""
-        return self._identities[self.cuts[segment[0]].first : self.cuts[segment[-1]].last]
+        return [name for at in segment for name in self._identities[slice(*self.cuts[at])]]
 
     def n_parts(self, segment: range) -> int:
         """Its blocks."""
-        return self.cuts[segment[-1]].last - self.cuts[segment[0]].first
+        return sum(len(self.cuts[at].blocks) for at in segment)
 
     def cuts_of(self, segment: range, first: int, last: int) -> list[Stripe]:
         """Stripes of the blocks ``first:last`` of the segment."""
-        begin = self.cuts[segment[0]].first
-        low, high = begin + first, begin + last
-        stripes = [self.cuts[at] for at in segment]
-        cut = [Stripe(max(low, one.first), min(high, one.last)) for one in stripes]
-        return [stripe for stripe in cut if stripe.first < stripe.last]
+        cut = []
+        for stripe in (self.cuts[at] for at in segment):
+            low, high = stripe.first + max(0, first), min(stripe.last, stripe.first + last)
+            if low < high:
+                cut.append(Stripe(low, high))
+            first, last = first - len(stripe.blocks), last - len(stripe.blocks)
+        return cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,9 +211,9 @@ class PairsWork(Work):
         return spec_token(__version__, *known, tuple(self.cuts), self._identities)
 
     @cached_property
-    def _identities(self) -> list[list[str]]:
+    def _identities(self) -> list[Sequence[str]]:
         """Of the blocks of collections that may change while they are read."""
-        return [source.block_identities() if source.may_change else [] for source in self._sources]
+        return [_names(source) if source.may_change else [] for source in self._sources]
 
     @cached_property
     def _sources(self) -> list[Source]:
@@ -212,6 +229,11 @@ class PairsWork(Work):
     @cached_property
     def _raws(self) -> list[list[Any] | None]:
         return [raw_blocks(job.source) for job in self.jobs]
+
+    def is_of(self, content: Sequence[str], names: Set[str]) -> bool:
+        """Yes: a square, whichever it is, may touch all."""
+        del content, names
+        return True
 
     def rows(self, share: float) -> int:
         """Rows of both sides; a square, whichever it is, may touch all."""
@@ -247,7 +269,7 @@ def require_unchanged(source: Source, known: Sequence[str]) -> None:
 
     Raises
     ------
-    DataError
+    ChangedDataError
         If another block was changed, or the last one without growth.
     """
     if not source.may_change:
@@ -256,16 +278,23 @@ def require_unchanged(source: Source, known: Sequence[str]) -> None:
     changed = [at for at, before in enumerate(known) if before != now[at]]
     if changed and not (changed == [source.n_blocks - 1] and source.has_grown()):
         first = source.first_index(changed[0])
-        raise DataError(
+        error = ChangedDataError(
             f"{source.name}: {len(changed)} of its {source.n_blocks} blocks were changed while "
             f"they were read, the first from row {first} on. Run it again; to be sure, when "
             f"nobody writes there."
         )
+        error.names = frozenset(known[at] for at in changed)
+        raise error
     if changed:
         logger.warning(
             "%s: its last rows were written to while they were read; the next run reads them "
             "again", source.name,
         )  # fmt: skip
+
+
+def _names(source: Source) -> Sequence[str]:
+    """Names of the blocks of `source`, which states of them get."""
+    return source.block_identities() if source.known is None else source.known
 
 
 def _of(run: Stripe, raw: list[Any] | None) -> list[Any] | None:

@@ -95,7 +95,7 @@ def open_rows(
             f"weights of {name} must be one number for each row; got rows of shape "
             f"{along['weights'].row_shape}."
         )
-    return replace(source, **along)
+    return replace(source, **along, known=None) if along else source
 
 
 def _companion(data: Any, name: str, rows: Source, dim: Hashable | None) -> Source:

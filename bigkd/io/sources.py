@@ -78,6 +78,8 @@ class Source(ABC):
         Rows that are not in any block because their chunk does not exist.
     weights, vectors
         What belongs to each row as stored, present or skipped: a number, and a direction.
+    known
+        `block_identities` as they were at some moment, for whoever is to go by that; None to look.
     """
 
     may_change: ClassVar[bool] = True
@@ -90,6 +92,7 @@ class Source(ABC):
     skipped: int = 0
     weights: "Source | None" = None
     vectors: "Source | None" = None
+    known: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -158,7 +161,7 @@ class Source(ABC):
         return [digest(whole, start, stop) for start, stop in ranges]
 
     def block_identities(self) -> list[str]:
-        """Name of each block and what is in it, that changes when it does; keys summaries of it."""
+        """Name of each block and what is in it now, that changes when it does; keys summaries."""
         kind = (type(self).__name__, self.row_shape, self.dtype.str)
         firsts = [self.first_index(block) for block in range(self.n_blocks)]
         stored = [

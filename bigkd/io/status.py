@@ -25,23 +25,27 @@ def folder_status(folder: Path) -> list[tuple[str, int, int]]:
     """Path below `folder`, size and time of change of every file, in order; or of one file."""
     if folder.is_file():
         return [(folder.name, *file_status(folder))]
-    return sorted(
-        (os.path.relpath(path, folder), *file_status(path)) for path in _files(folder, set())
-    )
+    root = os.fspath(folder)
+    skipped = len(root.rstrip("/")) + 1
+    return sorted((path[skipped:], size, changed) for path, size, changed in _files(root))
 
 
-def _files(folder: str | Path, seen: set[tuple[int, int]]) -> Iterator[str]:
-    """Paths of the files below a folder; links are followed, each folder once."""
-    about = os.stat(folder)
-    if (about.st_dev, about.st_ino) in seen:
-        return
-    seen.add((about.st_dev, about.st_ino))
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _files(entry.path, seen)
-            else:
-                yield entry.path
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Path, size and time of change of the files below; links are followed, each folder once."""
+    seen, left = set(), [folder]
+    while left:
+        at = left.pop()
+        about = os.stat(at)
+        if (about.st_dev, about.st_ino) in seen:
+            continue
+        seen.add((about.st_dev, about.st_ino))
+        with os.scandir(at) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    left.append(entry.path)
+                else:
+                    status = entry.stat()
+                    yield entry.path, status.st_size, status.st_mtime_ns
 
 
 def object_status(

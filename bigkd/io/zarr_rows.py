@@ -3,6 +3,7 @@
 import bisect
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,13 +81,13 @@ class ZarrSource(Source):
         across = [
             range(-(-size // step)) for size, step in zip(array.shape[1:], others, strict=True)
         ]
-        names = []
+        about, names = digest(*self._where(), metadata), []
         for start, stop in ranges:
             first = self._stored(start)
             last = self._stored(stop - 1)
             grid = itertools.product(range(first // chunk, last // chunk + 1), *across)
             read = [seen.get(array.metadata.encode_chunk_key(at)) for at in grid]
-            names.append(digest("zarr", *self._where(), metadata, first, last, read))
+            names.append(digest("zarr", about, first, last, read))
         return names
 
     def _stored(self, row: int) -> int:
@@ -108,7 +109,7 @@ class ZarrSource(Source):
         store, path = self.array.store, self.array.path
         if isinstance(store, LocalStore):
             found = folder_status(Path(store.root) / path)
-            return [(Path(name).as_posix(), about) for name, *about in found]
+            return [(name.replace(os.sep, "/"), about) for name, *about in found]
         told = sync(_told(store, path)) if isinstance(store, FsspecStore) else None
         return sync(_content(store, path)) if told is None else told
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from bigkd.engine.work import require_unchanged
@@ -11,19 +12,28 @@ from bigkd.io import Source
 
 
 class Snapshot:
-    """Collections that were opened once, for all comparisons of a run."""
+    """Collections that were opened once, for all comparisons of a run.
+
+    What is kept of their blocks is named as they were then.
+    """
 
     def __init__(self) -> None:
-        self._sources: dict[str, tuple[Source, list[str]]] = {}
+        self._sources: dict[str, Source] = {}
         self._used: set[str] = set()
 
     def source(self, key: str, opened: Callable[[], Source]) -> Source:
         """The collection `key`, which `opened` opens if nobody did before."""
         if key not in self._sources:
             source = opened()
-            self._sources[key] = (source, source.block_identities() if source.may_change else [])
+            if source.may_change:
+                source = replace(source, known=tuple(source.block_identities()))
+            self._sources[key] = source
         self._used.add(key)
-        return self._sources[key][0]
+        return self._sources[key]
+
+    def forget_uses(self) -> None:
+        """What was opened until now was not used yet."""
+        self._used.clear()
 
     def require_unchanged(self) -> None:
         """Look whether all that was opened since the last look is as it was at the beginning.
@@ -35,7 +45,8 @@ class Snapshot:
         """
         used, self._used = self._used, set()
         for key in sorted(used):
-            require_unchanged(*self._sources[key])
+            source = self._sources[key]
+            require_unchanged(source, source.known or ())
 
 
 _CURRENT: ContextVar[Snapshot | None] = ContextVar("snapshot", default=None)
@@ -53,7 +64,7 @@ def one_snapshot(looks: Iterable[Callable[[], Any]]) -> Iterator[Snapshot]:
         for look in looks:
             with suppress(BigkdError, OSError):
                 look()
-        found.require_unchanged()
+        found.forget_uses()
         yield found
     finally:
         _CURRENT.reset(token)

@@ -95,10 +95,10 @@ def assert_same_bits(one, other):
         assert a.tobytes() == b.tobytes()
 
 
-def reduce(summary, source, *, label="pass", first_row=0, **settings):
+def reduce(summary, source, *, label="pass", first_row=0, share=1.0, **settings):
     settings = {"scheduler": "sync", **settings}
     with open_session(Settings(**settings)) as session:
-        return session.reduce(summary, source, label=label, first_row=first_row)
+        return session.reduce(summary, source, label=label, first_row=first_row, share=share)
 
 
 def reduce_pairs(summary, left, right=None, **settings):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -245,6 +246,36 @@ def test_block_that_changes_while_it_is_read__is_noticed(rows, tmp_path):
     assert_same_bits(found, fresh(path))
 
 
+def test_block_that_changes_while_it_is_read_and_is_put_back__is_read_again(rows, tmp_path):
+    path, folder, chunk = tmp_path / "x.zarr", tmp_path / "kept", tmp_path / "x.zarr/c/15/0"
+    as_zarr(rows[:200], path)
+    shutil.copy2(chunk, tmp_path / "chunk")
+
+    def change(event):
+        if event.done == 100:
+            zarr.open_array(str(path), mode="a")[150:160] = 1.0
+
+    source = open_rows(path, name="x", block_rows=10)
+    with pytest.raises(DataError, match="1 of its 20 blocks were changed"):
+        reduce(everything(3), source, scheduler="sync", checkpoint=folder, progress=change)
+    shutil.copy2(tmp_path / "chunk", chunk)
+    found, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (20, 180)
+    assert_same_bits(found, fresh(path))
+
+
+def test_names_of_blocks__are_those_that_were_known_when_the_pass_began(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    as_zarr(rows[:200], path)
+    source = open_rows(path, name="x", block_rows=10)
+    source = replace(source, known=tuple(source.block_identities()))
+    zarr.open_array(str(path), mode="a")[150:160] = 1.0
+    with pytest.raises(DataError, match=r"1 of its 20 blocks were changed .* from row 150 on"):
+        reduce(everything(3), open_rows(source, name="y"), checkpoint=folder)
+    _, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (20, 180)
+
+
 @pytest.mark.parametrize("row", [3, 17, 25])
 @pytest.mark.parametrize("column", [0, 2])
 def test_changed_chunk__of_several_in_a_block_is_noticed(rows, row, column, tmp_path):
@@ -371,3 +402,24 @@ def test_other_columns_of_one_parquet_file__are_other_rows(rows, tmp_path):
         for columns in (("a", "b"), ("b", "c"))
     )
     assert not set(one) & set(other)
+
+
+def test_share_of_a_pass__reads_the_same_stripes_and_more_when_a_store_grows(rows, tmp_path):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+
+    def shared():
+        with open_ledger() as ledger:
+            source = open_rows(path, name="x", block_rows=10)
+            found = reduce(everything(3), source, checkpoint=folder, share=0.3)
+        return found, ledger
+
+    as_zarr(rows[:200], path)
+    found, ledger = shared()
+    assert int(found.tally.rows) == ledger.rows_read == 60
+    append(path, rows[200:300])
+    grown, ledger = shared()
+    assert int(grown.tally.rows) == 90
+    assert ledger.rows_read <= 50
+    assert_same_bits(
+        grown, reduce(everything(3), open_rows(path, name="x", block_rows=10), share=0.3)
+    )

@@ -11,10 +11,12 @@ from bigkd.engine.graph import join_tree
 from bigkd.engine.stripes import (
     CHAPTER_SEGMENTS,
     LONGEST_SEGMENT,
+    Stripe,
     cut_chapters,
     cut_segments,
     cut_stripes,
     held_states,
+    some_of,
 )
 from bigkd.io import ArraySource, DaskSource
 from tests.engine.helpers import Alive, Census, Unreadable, generated, reduce
@@ -34,6 +36,18 @@ def test_stripes__cover_every_block_once_in_order(sizes, width, row_cost):
     stripes = cut_stripes(source(sizes, width), row_cost=row_cost)
     assert [block for stripe in stripes for block in stripe.blocks] == list(range(len(sizes)))
     assert all(len(stripe.blocks) for stripe in stripes)
+
+
+@given(n=st.integers(1, 500), more=st.integers(0, 500), share=st.floats(1e-4, 1.0))
+def test_some_stripes__are_as_many_as_asked_for_and_spread_evenly(n, more, share):
+    stripes = [Stripe(at, at + 1) for at in range(n + more)]
+    few = some_of(stripes[:n], share)
+    assert few[0].first == 0
+    assert share * n <= len(few) <= share * n + 1 + 1e-9 * n
+    assert some_of(stripes, share)[: len(few)] == few
+    gaps = {later.first - earlier.first for earlier, later in pairwise(few)}
+    assert gaps <= {int(1 / share), int(1 / share) + 1}
+    assert some_of(stripes, 1.0) == stripes
 
 
 @example(sizes=[199, 797, 797], width=1, row_cost=761421316)
