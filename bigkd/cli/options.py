@@ -134,7 +134,9 @@ feature_options = together(
 
 choice_options = options(ModesPart, "rho", "n_modes", "alpha", "n_draws")
 
-modes_options = together(feature_options, choice_options, options(ModesPart, "method", "n_top"))
+modes_options = together(
+    feature_options, choice_options, options(ModesPart, "method", "n_top", "top_share")
+)
 
 _weights_options = together(
     *(option(CollectionPart, "weights", name=f"{role}_weights", metavar="PATH") for role in "xy")

@@ -33,6 +33,7 @@ def modes(
     sampling: Sampling = "iid",
     frequency_tolerance: float = 0.01,
     n_top: int = 25,
+    top_share: float = 1.0,
     alpha: float = 0.01,
     n_draws: int = 199,
     seed: int = 0,
@@ -70,6 +71,11 @@ def modes(
         Relative error of the top eigenvalues that ``n_frequencies="auto"`` aims at.
     n_top
         Top rows reported for each mode and set; 0 saves the second pass.
+    top_share
+        Share of the rows among which the top rows are looked for, above 0; 1 for all. Less saves
+        reading: it is always the same stripes of blocks, spread evenly over a set, at least one and
+        as many as the share asks for. What was searched is told as ``n_searched_test`` and
+        ``n_searched_reference``. ``method="ken"`` searches all.
     alpha
         Family-wise error allowed for `significant`: the probability that noise alone gives any
         significant mode.
@@ -143,6 +149,8 @@ def modes(
     settings = settings_of(options)
     if n_top < 0:
         raise InputError(f"n_top must not be negative; got {n_top!r}.")
+    if not 0 < top_share <= 1:
+        raise InputError(f"top_share must be above 0 and at most 1; got {top_share!r}.")
     sources = [
         open_source(rows, options, name=name)
         for rows, name in ((test, "test"), (reference, "reference"))
@@ -154,7 +162,10 @@ def modes(
     resolved = resolve(choice, sources, rho=rho, n_modes=n_modes)
     choices.require_features(resolved.spec.features.n_features)
     with open_session(settings) as session:
-        return _find(session, sources, resolved.spec, choices, n_top, resolved.attrs)
+        found = _find(session, sources, resolved.spec, choices, resolved.attrs)
+        if n_top == 0:
+            return found
+        return _searched(session, sources, resolved.spec, found, n_top, top_share)
 
 
 def _find(
@@ -162,7 +173,6 @@ def _find(
     sources: list[Source],
     spec: FincSpec,
     choices: Choices,
-    n_top: int,
     about: dict[str, Any],
 ) -> xr.Dataset:
     own, other = (
@@ -176,15 +186,29 @@ def _find(
             f"n_dropped_{source.name}": int(reduced.tally.dropped),
             f"n_skipped_{source.name}": source.skipped,
         }
-    found = modes_dataset(spec, state_of(own), state_of(other), choices, attrs)
-    if n_top == 0:
-        return found
+    return modes_dataset(spec, state_of(own), state_of(other), choices, attrs)
+
+
+def _searched(
+    session: Session,
+    sources: list[Source],
+    spec: FincSpec,
+    found: xr.Dataset,
+    n_top: int,
+    share: float,
+) -> xr.Dataset:
+    """`found` with the top rows, looked for among a share of all."""
     scores = ModeScores(spec.features, found["mode_vector"].values.T)
     top = TopRows(scores=scores, n_top=n_top, work_features=spec.features.n_features)
     tops = [
-        session.reduce(top, source, label=f"top rows of {source.name}").state for source in sources
+        session.reduce(top, source, label=f"top rows of {source.name}", share=share)
+        for source in sources
     ]
-    return with_top_rows(found, *tops)
+    n_searched = {
+        f"n_searched_{source.name}": int(reduced.tally.rows)
+        for source, reduced in zip(sources, tops, strict=True)
+    }
+    return with_top_rows(found, *(reduced.state for reduced in tops)).assign_attrs(n_searched)
 
 
 def with_top_rows(found: xr.Dataset, test: TopRowsState, reference: TopRowsState) -> xr.Dataset:

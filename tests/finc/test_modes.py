@@ -223,3 +223,26 @@ def test_save_modes__is_read_back_as_it_was(mixture, tmp_path):
     np.testing.assert_array_equal(plain["eigenvalue"], found["eigenvalue"])
     with pytest.raises(InputError, match="exists already"):
         finc.save_modes(found, store)
+
+
+def test_top_share__looks_for_top_rows_in_some_stripes_only(monkeypatch):
+    monkeypatch.setattr("bigkd.engine.stripes.STRIPE_WORK", 1)
+    x, y = draw(300, 200, dtype="float64")
+    options = {"kernel": Gaussian(1.5), "n_frequencies": 30, "n_modes": 3, "block_rows": 20}
+    found = finc.modes(x, y, **options, n_top=5, top_share=0.2)
+    every = finc.modes(x, y, **options, n_top=300)
+    assert (found.attrs["n_searched_test"], found.attrs["n_searched_reference"]) == (60, 40)
+    assert (every.attrs["n_searched_test"], every.attrs["n_searched_reference"]) == (300, 200)
+    xr.testing.assert_identical(found["eigenvalue"], every["eigenvalue"])
+    for name, searched in (("test", [0, 5, 10]), ("reference", [0, 5])):
+        for mode in range(3):
+            index = every[f"top_index_{name}"].values[mode]
+            best = [row for row in index if row // 20 in searched][:5]
+            assert found[f"top_index_{name}"].values[mode].tolist() == best
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, np.nan])
+def test_top_share__is_a_share(share):
+    x, y = draw(30, 20, dtype="float64")
+    with pytest.raises(InputError, match="top_share must be above 0 and at most 1"):
+        finc.modes(x, y, top_share=share)

@@ -56,6 +56,9 @@ class ModesPart(ChoicesPart, FeaturesPart, RowsComparisonPart):
         default="finc", description="random features, or the exact spectrum of small data"
     )
     n_top: int = Field(default=25, ge=0, description="top rows of each mode; 0 saves a pass")
+    top_share: float = Field(
+        default=1.0, gt=0, le=1, description="share of the rows that top rows are looked for among"
+    )
 
     @property
     def judged(self) -> frozenset[str]:
@@ -75,6 +78,7 @@ class ModesPart(ChoicesPart, FeaturesPart, RowsComparisonPart):
             sampling=self.sampling,
             frequency_tolerance=self.frequency_tolerance,
             n_top=self.n_top,
+            top_share=self.top_share,
             alpha=self.alpha,
             n_draws=self.n_draws,
             seed=self.seed,
