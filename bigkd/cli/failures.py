@@ -4,7 +4,7 @@ import errno
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -21,20 +21,24 @@ class CarefulGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; tell what went wrong, without a traceback unless asked for."""
-        try:
-            with _terminable():
+        with _handling({signal.SIGTERM: _interrupt}):
+            try:
                 return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # click knows what to do when nobody reads on
-            debug = bool(ctx.params.get("debug"))
-            if debug:
-                click.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
-            click.echo(without_secrets(_message(error, debug)), err=True)
-            is_stop = isinstance(error, KeyboardInterrupt)
-            ctx.exit(INTERRUPTED if is_stop else exit_code_of(error))
+            except (click.ClickException, click.exceptions.Exit, click.Abort):
+                raise
+            except (Exception, KeyboardInterrupt) as error:
+                if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                    raise  # click knows what to do when nobody reads on
+                with _handling({signal.SIGTERM: signal.SIG_IGN, signal.SIGINT: signal.SIG_IGN}):
+                    ctx.exit(_told(error, debug=bool(ctx.params.get("debug"))))
+
+
+def _told(error: BaseException, *, debug: bool) -> int:
+    """The exit code for an error, which is told."""
+    if debug:
+        click.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
+    click.echo(without_secrets(_message(error, debug)), err=True)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else exit_code_of(error)
 
 
 def _message(error: BaseException, debug: bool) -> str:
@@ -50,16 +54,21 @@ def _message(error: BaseException, debug: bool) -> str:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM, which schedulers send, interrupt as Ctrl-C does: locks go, checkpoints stay."""
+def _handling(handlers: Mapping[int, Any]) -> Iterator[None]:
+    """Handle signals otherwise meanwhile; only the main thread can.
+
+    SIGTERM, which schedulers send, interrupts as Ctrl-C does: locks go, checkpoints stay. What has
+    been interrupted is not interrupted again while it says so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

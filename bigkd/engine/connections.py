@@ -24,6 +24,8 @@ ONE_THREAD: Final[Mapping[str, str]] = {
 }
 """Environment of every worker process: parallelism is Dask's, and thread counts change sums."""
 
+_QUIET = "bigkd.engine.quiet"
+
 _TLS_SETTINGS = {
     "ca_file": "distributed.comm.tls.ca-file",
     "cert": "distributed.comm.tls.client.cert",
@@ -79,6 +81,7 @@ def start_local(
                 local_directory=local_directory,
                 dashboard_address="127.0.0.1:0",  # None means port 8787, and a warning if taken
                 scheduler_kwargs={"dashboard": False},
+                preload=[_QUIET],
                 **limit,
             )
     except (RuntimeError, OSError) as error:

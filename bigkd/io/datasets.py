@@ -137,8 +137,10 @@ def stored_names(folder: str | Path) -> set[str]:
     """Names of what is in a folder of stores, or below a URL; nothing where there is none."""
     if "://" in str(folder):
         return {name.rstrip("/") for name in sync(_listed(_remote(str(folder))))}
-    path = Path(folder)
-    return {inner.name for inner in path.iterdir()} if path.is_dir() else set()
+    try:
+        return set(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def _remote(url: str, *, read_only: bool = False) -> FsspecStore:

@@ -7,6 +7,8 @@ what is not there.
 """
 
 import errno
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -187,6 +189,30 @@ class Bucket:
 def files_at(path: str | Path) -> Files:
     """The files under a path or a URL."""
     return Bucket(str(path).rstrip("/")) if "://" in str(path) else Folder(path)
+
+
+def write_record(files: Files, key: str, content: Mapping[str, Any]) -> None:
+    """Write what can be JSON, with a checksum."""
+    record = {"content": content, "sha256": _checksum(content)}
+    files.write({key: json.dumps(record, indent=1, sort_keys=True).encode()})
+
+
+def read_record(files: Files, key: str) -> dict[str, Any] | None:
+    """What `write_record` wrote; empty where there is nothing, None where it is something else."""
+    found = files.read([key])
+    if not found:
+        return {}
+    try:
+        record = json.loads(found[key])
+        content = record["content"]
+        is_whole = isinstance(content, dict) and record["sha256"] == _checksum(content)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return content if is_whole else None
+
+
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager

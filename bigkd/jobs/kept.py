@@ -1,10 +1,9 @@
 """Which summaries a job with comparisons keeps for its next run."""
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bigkd.io.small_files import files_at
+from bigkd.io.small_files import files_at, read_record, write_record
 from bigkd.io.tiled import whole_path
 
 _FILE = "in_use.json"
@@ -28,7 +27,7 @@ def to_keep(
         Names of those that failed.
     """
     files, root = files_at(folder), f"{whole_path(folder)}/"
-    before = _noted(files.read([_FILE]).get(_FILE, b"{}"))
+    before = _noted(read_record(files, _FILE))
     now = {name: sorted(at.removeprefix(root) for at in used[name]) for name in used}
     noted = {
         name: _after_failure(before.get(name), now[name])
@@ -36,7 +35,7 @@ def to_keep(
         else {"good": now[name], "tried": []}
         for name in used
     }
-    files.write({_FILE: json.dumps(noted, indent=1, sort_keys=True).encode()})
+    write_record(files, _FILE, noted)
     if any(name not in before for name in failed):
         return None
     kept = {at for one in noted.values() for at in one["good"] + one["tried"]}
@@ -48,14 +47,9 @@ def _after_failure(before: dict[str, list[str]] | None, now: list[str]) -> dict[
     return {"good": good, "tried": now or tried}
 
 
-def _noted(content: bytes) -> dict[str, dict[str, list[str]]]:
+def _noted(found: dict[str, Any] | None) -> dict[str, dict[str, list[str]]]:
     """What earlier runs noted; where it is damaged nothing, so that all is kept."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return {}
-    is_whole = isinstance(found, dict) and all(map(_is_note, found.values()))
-    return found if is_whole else {}
+    return found if found and all(map(_is_note, found.values())) else {}
 
 
 def _is_note(one: Any) -> bool:

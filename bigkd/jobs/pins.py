@@ -4,13 +4,14 @@ A median bandwidth, or a number of frequencies, would change a little with every
 and with it every summary and every distance.
 """
 
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bigkd.io.small_files import Files, files_at
+from pydantic import ValidationError
+
+from bigkd.io.small_files import Files, files_at, read_record, write_record
 from bigkd.io.sources import digest
 from bigkd.jobs.comparisons import ComparisonPart
 from bigkd.jobs.rows import is_collection
@@ -41,7 +42,12 @@ class Pins:
         earlier = self._earlier(name, part)
         if not earlier:
             return part
-        return part.with_choices({field: made["value"] for field, made in earlier.items()})
+        try:
+            return part.with_choices({field: made["value"] for field, made in earlier.items()})
+        except ValidationError:  # of another version of bigkd
+            logger.warning("%s holds choices that %s cannot use; it chooses anew", _FILE, name)
+            del self._pins[name]
+            return part
 
     def note(self, name: str, part: ComparisonPart, attrs: Mapping[str, Any]) -> None:
         """Keep what `part` chose, as the attributes of its result tell, but for earlier choices."""
@@ -52,8 +58,7 @@ class Pins:
         } | earlier
         if self._files is not None and choices != earlier:
             self._pins[name] = {"part": _token(part), "choices": choices}
-            text = json.dumps(self._pins, indent=1, sort_keys=True)
-            self._files.write({_FILE: text.encode()})
+            write_record(self._files, _FILE, self._pins)
 
     def _earlier(self, name: str, part: ComparisonPart) -> dict[str, dict[str, Any]]:
         """Choices of earlier runs that were asked for the same, by field."""
@@ -65,12 +70,8 @@ class Pins:
 
 
 def _read(files: Files) -> dict[str, dict[str, Any]]:
-    content = files.read([_FILE]).get(_FILE, b"{}")
-    try:
-        found = json.loads(content)
-    except ValueError:
-        found = None
-    if isinstance(found, dict) and all(_is_pin(pin) for pin in found.values()):
+    found = read_record(files, _FILE)
+    if found is not None and all(map(_is_pin, found.values())):
         return found
     logger.warning("%s is damaged; what it held is chosen anew", _FILE)
     return {}

@@ -1,6 +1,5 @@
 """What a run leaves for people: a row of the history, and the report."""
 
-import json
 import logging
 import uuid
 from collections.abc import Mapping
@@ -10,9 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from bigkd.engine.checkpoints import require_folder
 from bigkd.errors import ClusterError, InputError, LockedError, exit_code_of
 from bigkd.io import append_run, is_store, load_dataset, load_history, open_rows, open_tiled
-from bigkd.io.small_files import files_at
+from bigkd.io.small_files import files_at, read_record, write_record
 from bigkd.io.urls import one_place
 from bigkd.jobs.failures import told
 from bigkd.jobs.history import run_dataset
@@ -36,9 +36,15 @@ def begun(folder: str | None, store: str | None = None) -> str:
         Where the job keeps its summaries; None if nowhere.
     store
         What the job writes.
+
+    Raises
+    ------
+    StoreError
+        If nothing can be written there.
     """
     if folder is None:
         return uuid.uuid4().hex
+    require_folder(folder)
     run_id = interrupted(folder) or uuid.uuid4().hex
     _mark(folder, run_id, store, is_ended=False)
     return run_id
@@ -208,16 +214,12 @@ def ended(folder: str, run_id: str, store: str | None = None) -> None:
 
 def _mark(folder: str, run_id: str, store: str | None, *, is_ended: bool) -> None:
     about = {"run_id": run_id, "store": _place(store), "ended": is_ended}
-    files_at(folder).write({_MARK: json.dumps(about).encode()})
+    write_record(files_at(folder), _MARK, about)
 
 
 def _marked(folder: str) -> dict[str, Any]:
-    """What the last run noted; empty where none did."""
-    try:
-        mark = json.loads(files_at(folder).read([_MARK])[_MARK])
-    except (KeyError, ValueError):
-        return {}
-    return mark if isinstance(mark, dict) else {}
+    """What the last run noted; empty where none did, or it is damaged."""
+    return read_record(files_at(folder), _MARK) or {}
 
 
 def _place(store: str | None) -> str | None:

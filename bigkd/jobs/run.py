@@ -17,7 +17,7 @@ from bigkd.engine.schedulers import Scheduler
 from bigkd.errors import ClusterError, InputError, LockedError, exit_code_of
 from bigkd.jobs.clusters import opened_cluster
 from bigkd.jobs.comparisons.base import Draw
-from bigkd.jobs.failures import told
+from bigkd.jobs.failures import locate, told
 from bigkd.jobs.kept import to_keep
 from bigkd.jobs.pins import Pins
 from bigkd.jobs.places import locations, require_apart, require_outside
@@ -74,8 +74,6 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
     require_own_folder(job)
     if job.output.report is not None:
         require_drawing()
-    entries = job.entries()
-    draws = {name: _drawing(entry) for name, entry in entries.items()}
     began, zero = np.datetime64(time.time_ns(), "ns"), time.monotonic()
     with _workspace(job, resume=resume) as place:
         refuse_existing(job)
@@ -88,7 +86,7 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
             shown = job.run.progress_log if progress is None else progress
             compare = _Comparing(job, place, pins, scheduler, shown)
             with one_snapshot(part.look for part in collections_of(job)):
-                made = [compare(name, entry, draws[name]) for name, entry in entries.items()]
+                made = [compare(name, entry) for name, entry in job.entries().items()]
         record = RunRecord(
             run_id=run_id,
             time=began,
@@ -121,7 +119,7 @@ class _Comparing:
         self._used: dict[str, set[str]] = {}
         self._failed: set[str] = set()
 
-    def __call__(self, name: str, entry: EntryPart, draw: Draw | None) -> ComparisonRecord:
+    def __call__(self, name: str, entry: EntryPart) -> ComparisonRecord:
         """One of them; what is wrong with it is noted, and does not stop the others."""
         zero, store, sheet = time.monotonic(), self._job.store_of(name), None
         result: xr.Dataset | None = None
@@ -129,6 +127,7 @@ class _Comparing:
         message = ""
         with open_ledger() as ledger:
             try:
+                draw = _drawing(entry)
                 result = self._made(name, entry, store)
                 if draw is not None:
                     sheet = _drawn(draw, result, str(entry.sheet))
@@ -136,6 +135,7 @@ class _Comparing:
             except (ClusterError, LockedError):
                 raise
             except Exception as error:  # one odd data set leaves the others
+                locate(error, entry.comparison)
                 self.errors.append(error)
                 self._failed.add(name)
                 result, message = None, told(error, logger)

@@ -210,4 +210,7 @@ def _what_is_kept(folder: str | None, outs: Collection[str]) -> str:
     kept = _n_finished(folder, outs)
     segments = "1 finished segment is" if kept == 1 else f"{kept} finished segments are"
     where = f"{folder} and beside {', '.join(outs)}" if _tiles(outs) else folder
-    return f"{segments} kept in {where}. Run the same command with --resume to go on from there."
+    return (
+        f"{segments} kept in {where}. Run the same command to go on from there: `bigkd run` as it "
+        f"is, others with --resume."
+    )

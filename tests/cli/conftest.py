@@ -8,18 +8,20 @@ from click.testing import CliRunner
 
 from bigkd.cli import commands
 
-# 16 reads, 8 segments a pass; a read takes as long as on a slow disk.
-_SLOW = """
-import sys, time
+# 16 reads, 8 segments a pass; before the read of a given number it stops itself.
+_COUNTED = """
+import itertools, os, signal, sys
 from bigkd.cli import main
 from bigkd.engine import stripes
 from bigkd.io.sources import FileSource
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run with `&`
 stripes.STRIPE_WORK = 100_000
-fast = FileSource.read_raw
-def slow(self, start, stop):
-    time.sleep(float(sys.argv[1]))
-    return fast(self, start, stop)
-FileSource.read_raw = slow
+read, numbers = FileSource.read_raw, itertools.count(1)
+def counted(self, start, stop):
+    if next(numbers) == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return read(self, start, stop)
+FileSource.read_raw = counted
 main(sys.argv[2:])
 """
 
@@ -44,12 +46,12 @@ def bigkd():
 
 @pytest.fixture
 def start(folder):
-    """Starts the command line in a process of its own, with slow reads."""
+    """Starts the command line in a process of its own, which may stop itself before a read."""
     started = []
 
-    def run(*arguments, pause=0.0):
+    def run(*arguments, stop_at=0):
         process = subprocess.Popen(
-            [sys.executable, "-c", _SLOW, str(pause), *arguments],
+            [sys.executable, "-c", _COUNTED, str(stop_at), *arguments],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

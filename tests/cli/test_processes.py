@@ -2,7 +2,8 @@
 
 import json
 import signal
-import time
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,17 +12,10 @@ import xarray as xr
 from bigkd.engine import graph, stripes
 from bigkd.io import load_dataset
 from bigkd.jobs.workspace import n_segments
+from tests.cluster.harm import wait_until_stopped
 
 FAST = ("--kernel", "gaussian:3", "--n-frequencies", "50", "--n-modes", "4", "--scheduler", "sync")
 PAIR = ("modes", "test.npy", "reference.npy", *FAST, "--block-rows", "10")
-
-
-def wait_for_segments(folder, store, least):
-    """Wait until a running process has finished some segments."""
-    deadline = time.monotonic() + 20
-    while n_segments(str(folder / f"{store}.checkpoint")) < least:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def same_bits(folder, one, other):
@@ -32,7 +26,7 @@ def same_bits(folder, one, other):
 
 
 def finish(process):
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
 
@@ -74,9 +68,10 @@ def test_process__cluster_that_is_not_there(start):
 def test_process__stopped_and_resumed_gives_the_same_bits(
     start, folder, bigkd, monkeypatch, number
 ):
-    process = start(*PAIR, "--out", "result.zarr", pause=0.1)
-    wait_for_segments(folder, "result.zarr", 3)
+    process = start(*PAIR, "--out", "result.zarr", stop_at=12)
+    wait_until_stopped(process.pid)
     process.send_signal(number)
+    process.send_signal(signal.SIGCONT)
     code, out, err = finish(process)
     assert out == ""
     assert "Traceback" not in err
@@ -87,7 +82,7 @@ def test_process__stopped_and_resumed_gives_the_same_bits(
     else:
         assert code == 130
         assert "Interrupted." in err
-        assert "kept in result.zarr.checkpoint. Run the same command with --resume" in err
+        assert "kept in result.zarr.checkpoint. Run the same command to go on" in err
         assert not (folder / "result.zarr.lock").exists()
 
     kept = n_segments(str(folder / "result.zarr.checkpoint"))
@@ -109,9 +104,35 @@ def test_process__stopped_and_resumed_gives_the_same_bits(
     }  # fmt: skip
 
 
+INTERRUPTED_TWICE = """
+import signal
+from bigkd.cli import failures, job_commands, main
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+def message(*given, original=failures._message):
+    signal.raise_signal({number})
+    return original(*given)
+
+job_commands.run_job, failures._message = interrupted, message
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run with `&`
+main(["modes", "a.npy", "b.npy"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_process__interrupted_again_while_it_says_so(number):
+    code = INTERRUPTED_TWICE.format(number=int(number))
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "Interrupted.\n")
+
+
 def test_process__two_of_one_output(start, folder):
-    first = start(*PAIR, "--out", "result.zarr", pause=0.1)
-    wait_for_segments(folder, "result.zarr", 1)
+    first = start(*PAIR, "--out", "result.zarr", stop_at=12)
+    wait_until_stopped(first.pid)
     code, _, err = finish(start(*PAIR, "--out", "result.zarr"))
     assert code == 75
     assert f"result.zarr.lock is held by process {first.pid} on" in err

@@ -6,17 +6,23 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.engine.helpers import Generated
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slow(Generated):
-    """Rows that take `seconds` a block."""
+    """Rows that take `seconds` a block; those from `held` on are there once `gate` is."""
 
     seconds: float = 0.05
+    held: int = 0
+    gate: Path | None = None
 
     def read_raw(self, start, stop):
         time.sleep(self.seconds)
+        if self.gate is not None and start >= self.held:
+            wait_for(self.gate.exists)
         return super().read_raw(start, stop)
 
 
@@ -46,6 +52,35 @@ class Strike:
         if not self.struck and event.done >= self._share * event.total:
             self.struck = True
             self._strike()
+
+
+def wait_for(condition, seconds=200):
+    """Return when something has become true; so late only where it never will."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise TimeoutError(f"{condition} did not become true within {seconds} s")
+        time.sleep(0.02)
+
+
+def alive(pid):
+    """Whether a process runs: one that has ended and was not waited for does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until_gone(pids):
+    """Return when none of these processes runs."""
+    wait_for(lambda: not any(map(alive, pids)))
+
+
+def wait_until_stopped(pid):
+    """Return when a process has stopped itself, and goes on only when it is told to."""
+    process = psutil.Process(pid)
+    wait_for(lambda: process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE))
+    assert process.status() == psutil.STATUS_STOPPED, "it has ended"
 
 
 def send(pids, sign):

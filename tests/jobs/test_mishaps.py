@@ -10,9 +10,12 @@ from click.testing import CliRunner
 from bigkd import errors
 from bigkd.cli.app import commands
 from bigkd.io import load_history
+from bigkd.io.small_files import files_at, write_record
 from bigkd.jobs import load_job, run_job
 from bigkd.jobs.comparisons.distance import DistancePart
+from bigkd.jobs.kept import to_keep
 from bigkd.jobs.pins import Pins
+from bigkd.jobs.published import begun, require_own_folder
 from bigkd.jobs.status import status_of
 
 JOB = """\
@@ -71,7 +74,7 @@ def test_run_job__with_a_damaged_history_puts_every_night_beside_it(night, tmp_p
         assert load_history(beside)["run_id"].values.tolist() == [record.run_id]
         assert kernel_of(record) == kernel_of(first)
     assert len({record.run_id for record in (first, *nights)}) == 3
-    assert json.loads((tmp_path / "out.checkpoint" / "run.json").read_text())["ended"] is True
+    assert json.loads((tmp_path / "out.checkpoint" / "run.json").read_text())["content"]["ended"]
 
 
 def test_run_job__does_not_claim_a_row_that_was_put_nowhere(night, tmp_path, monkeypatch):
@@ -180,6 +183,40 @@ def test_run_job__refuses_the_checkpoints_of_another_job(night, tmp_path):
     assert kernel_of(night(text, n_new=20)) == kernel_of(first)
 
 
+def test_require_own_folder__knows_its_job_by_any_name(load, tmp_path):
+    text = "modes: {test: a.npy, reference: b.npy}\noutput: {store: STORE}\nrun: {checkpoint: ck}\n"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    begun(str(tmp_path / "ck"), str(tmp_path / "out"))
+    for same in ("out", "./out/", "link"):
+        require_own_folder(load(text.replace("STORE", same)))
+    other = text.replace("STORE", "other")
+    with pytest.raises(errors.InputError, match="another job"):
+        require_own_folder(load(other))
+    require_own_folder(load(other.replace("run: {", "run: {keep_checkpoints: false, ")))
+
+
+def test_to_keep__of_a_failure_is_what_was_good_and_what_was_tried_last(tmp_path):
+    def at(*names):
+        return {f"{tmp_path}/{'0' * 32}/{name}.zarr" for name in names}
+
+    def kept(a, b, *failed):
+        return to_keep(str(tmp_path), {"a": at(*a), "b": at(*b)}, set(failed))
+
+    assert kept("1", "2") == at("1", "2")
+    assert kept("3", "4", "b") == at("3", "2", "4")
+    assert kept("3", "", "b") == at("3", "2", "4")
+    assert kept("3", "5", "b") == at("3", "2", "5")
+    assert kept("3", "6") == at("3", "6")
+
+
+@pytest.mark.parametrize("before", [None, {"b": 3}, {"b": {"good": [1], "tried": []}}])
+def test_to_keep__of_a_failure_that_nothing_is_known_of_is_all(tmp_path, before):
+    if before is not None:
+        write_record(files_at(tmp_path), "in_use.json", before)
+    assert to_keep(str(tmp_path), {"a": set(), "b": set()}, {"b"}) is None
+
+
 @pytest.mark.parametrize(
     ("output", "where"),
     [
@@ -246,6 +283,12 @@ def test_pins__of_a_choice_that_comes_later_are_added(tmp_path):
     assert (pinned.method, pinned.kernel.sigma, pinned.n_frequencies) == ("exact", 2.0, 50)
     pinned = Pins(tmp_path, "2").applied("drift", part)
     assert (pinned.method, pinned.kernel.sigma, pinned.n_frequencies) == ("exact", 2.0, None)
+
+
+def test_pins__stay_where_the_data_are_others(tmp_path):
+    part, other = (distance_part(kernel="median", method="rff", x=x) for x in ("a.npy", "c.npy"))
+    Pins(tmp_path, "1").note("drift", part, {**ATTRS, "n_frequencies": 50})
+    assert Pins(tmp_path, "2").applied("drift", other).kernel.sigma == 2.0
 
 
 def test_pins__of_a_method_that_was_found_have_its_size(tmp_path):

@@ -1,6 +1,7 @@
 """Jobs that run again and again on data that grow."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import zarr
 from bigkd import errors
 from bigkd.engine import stripes
 from bigkd.io import load_dataset, load_history
+from bigkd.io.small_files import files_at, read_record, write_record
 from bigkd.jobs import load_job, run_job
 
 JOB = """\
@@ -165,7 +167,8 @@ def test_nights__one_comparison_that_fails_leaves_the_others(night, tmp_path, so
     record = night(text=text)
     assert record.exit_code == 4
     assert [made.verdict for made in record.comparisons] == ["fine", "fine", "failed"]
-    assert "row 3" in record.comparisons[2].message
+    assert "x: row 3 " in record.comparisons[2].message
+    assert record.comparisons[2].message.endswith(f"x is {tmp_path / 'bad.zarr'}.")
     assert record.comparisons[2].result is None
     history = load_history(tmp_path / "history.zarr")
     assert history["broken.verdict"].values.tolist() == ["failed"]
@@ -211,12 +214,54 @@ def test_nights__one_that_was_stopped_after_its_append_is_one(
     assert load_history(tmp_path / "history.zarr").sizes["run"] == (4 if changed else 3)
 
 
-def test_nights__of_a_damaged_file_of_choices_choose_anew(night, tmp_path, caplog):
+def nothing_of_ours(text):
+    return '{"drift": 3}'
+
+
+def another_digit(text):
+    return re.sub(r'"sigma": [0-9]', '"sigma": 7', text)
+
+
+def nested_without_end(text):
+    return "[" * 100_000
+
+
+@pytest.mark.parametrize("damage", [nothing_of_ours, another_digit, nested_without_end])
+def test_nights__of_a_damaged_file_of_choices_choose_anew(night, tmp_path, caplog, damage):
     night()
-    (tmp_path / "out.checkpoint" / "pins.json").write_text('{"drift": 3}')
+    pins = tmp_path / "out.checkpoint" / "pins.json"
+    pins.write_text(damage(pins.read_text()))
     record = night()
     assert record.exit_code == 0
     assert "pins.json is damaged" in caplog.text
+
+
+def test_nights__of_choices_that_cannot_be_used_choose_anew_once(night, tmp_path, caplog):
+    night()
+    files = files_at(tmp_path / "out.checkpoint")
+    pins = read_record(files, "pins.json")
+    (choice,) = (one for one in pins["drift"]["choices"].values() if isinstance(one["value"], dict))
+    choice["value"]["of_another_version"] = 1
+    write_record(files, "pins.json", pins)
+    assert night().exit_code == 0
+    assert "pins.json holds choices that drift cannot use" in caplog.text
+    caplog.clear()
+    assert night().exit_code == 0
+    assert caplog.text == ""
+
+
+def test_nights__a_sheet_that_cannot_be_drawn_leaves_the_other_comparisons(night):
+    drawn = "n_top: 2}\n    sheet: modes.html"
+    record = night(text=JOB.replace("n_top: 0}", drawn))
+    assert record.exit_code == 2
+    assert [made.verdict for made in record.comparisons] == ["fine", "failed"]
+    assert "images" in record.comparisons[1].message
+
+
+def test_nights__whose_summaries_cannot_be_kept_say_where(night, tmp_path):
+    (tmp_path / "out.checkpoint").write_text("in the way")
+    with pytest.raises(errors.StoreError, match=r"checkpoint folder .*out.checkpoint cannot be wr"):
+        night()
 
 
 def test_job__takes_paths_from_the_caller(night, tmp_path, source):

@@ -47,8 +47,8 @@ def test_workspace__says_what_is_kept(tmp_path, error):
         work()
     assert n_segments(str(folder)) == 1
     assert caught.value.__notes__ == [
-        f"1 finished segment is kept in {out}.checkpoint. Run the same command with --resume to go "
-        f"on from there."
+        f"1 finished segment is kept in {out}.checkpoint. Run the same command to go on from "
+        f"there: `bigkd run` as it is, others with --resume."
     ]
 
 
