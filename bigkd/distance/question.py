@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from bigkd.distance.collections import require_comparable
 from bigkd.errors import InputError
 from bigkd.io import Source, sample_rows
 from bigkd.kernels import Gaussian, Kernel, median_distance
@@ -67,6 +68,8 @@ def choose_kernel(
     ------
     InputError
         If it is neither a kernel nor the name of a rule, or all sampled rows are equal.
+    ShapeError
+        If a rule is to look at rows that do not fit together.
     """
     if isinstance(kernel, Kernel):
         return kernel, {}
@@ -75,6 +78,7 @@ def choose_kernel(
             f"kernel must be a kernel such as bigkd.kernels.Gaussian(2.0), or 'median' for a "
             f"Gaussian of the median distance; got {kernel!r}."
         )
+    require_comparable(sources)
     pooled = np.concatenate([sample_rows(source, SAMPLE_ROWS, seed=seed) for source in sources])
     length = median_distance(pooled, n_rows=pooled.shape[0], seed=seed)
     return Gaussian(length), {"bandwidth_rule": "median distance of a sample"}

@@ -3,7 +3,10 @@
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
@@ -39,6 +42,19 @@ class Event(NamedTuple):
 
 Reporting: TypeAlias = bool | str | Path | Callable[[Event], None] | None
 """True for a bar, a path for a log of JSON lines, a function to be called; None for silence."""
+
+
+_PART: ContextVar[str] = ContextVar("bigkd_part", default="")
+
+
+@contextmanager
+def part_of_a_job(name: str) -> Iterator[None]:
+    """Let the labels of all passes inside begin with the name of the part that makes them."""
+    before = _PART.set(f"{name}: " if name else "")
+    try:
+        yield
+    finally:
+        _PART.reset(before)
 
 
 class Reporter(Protocol):
@@ -83,7 +99,10 @@ class Bar:
 
 
 class Log:
-    """A line of JSON for each event, at most one a second, and one for the end of each pass."""
+    """A line of JSON for each event, at most one a second, and one for the end of each pass.
+
+    With the time of the event, in UTC.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +114,8 @@ class Log:
         now = time.monotonic()
         if event.done >= event.total or now - self._last >= 1.0:
             self._last = now
-            self._file.write(json.dumps(event._asdict()) + "\n")
+            when = datetime.now(UTC).isoformat(timespec="seconds")
+            self._file.write(json.dumps({"time": when, **event._asdict()}) + "\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -132,7 +152,8 @@ class Watch:
     """
 
     def __init__(self, show: Reporter, label: str, total: int, unit: str = "rows") -> None:
-        self._show, self._label, self._total, self._unit = show, label, total, unit
+        self._show, self._total, self._unit = show, total, unit
+        self._label = f"{_PART.get()}{label}"
         self._done = 0
         self._began = self._moved = time.monotonic()
         self._lock = threading.Lock()

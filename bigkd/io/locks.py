@@ -244,7 +244,11 @@ class _Object:
         self.can_replace = self._bucket.is_conditional
 
     def create(self, content: bytes) -> bool:
-        return self._bucket.put(self._key, content, None) is not None
+        if self._bucket.put(self._key, content, None) is None:
+            return False
+        if self.can_replace:
+            self._bucket.require_conditions(self._key)
+        return True
 
     def read(self) -> bytes | None:
         return self._bucket.read([self._key]).get(self._key)

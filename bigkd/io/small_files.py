@@ -164,6 +164,27 @@ class Bucket:
             return now if self._get(key) == content else None
         return str(answer["ETag"]) if isinstance(answer, Mapping) else self.version(key)
 
+    def require_conditions(self, key: str) -> None:
+        """Try whether writes of the object `key`, which is there, are refused as they must be.
+
+        There are servers that speak S3 and do not look at conditions: on them two processes could
+        both hold a lock.
+
+        Raises
+        ------
+        StoreError
+            If one is not refused; the object is removed then.
+        """
+        tried = {"If-None-Match": None, "If-Match": f'"{"0" * 32}"'}
+        ignored = [name for name, tag in tried.items() if self.put(key, b"", tag) is not None]
+        if ignored:
+            self.delete(key)
+            raise StoreError(
+                f"{self.url}: the server does not look at {' and '.join(ignored)}, so that it "
+                f"cannot keep two runs from writing at once. Use one that does, as S3 and "
+                f"SeaweedFS do, or write to a disk; what is only read may stay there."
+            )
+
     def delete(self, key: str) -> None:
         """Delete an object, or nothing where there is none."""
         with suppress(FileNotFoundError), _asked(self.url):

@@ -13,6 +13,7 @@ import xarray as xr
 from bigkd import __version__
 from bigkd.engine import NonFinite, Options, Reporting
 from bigkd.engine.ledger import open_ledger
+from bigkd.engine.progress import part_of_a_job
 from bigkd.engine.schedulers import Scheduler
 from bigkd.errors import ClusterError, InputError, LockedError, exit_code_of
 from bigkd.jobs.clusters import opened_cluster
@@ -74,6 +75,8 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
     require_own_folder(job)
     if job.output.report is not None:
         require_drawing()
+    if not job.comparisons:  # that of one of several is told with the others
+        _drawing(*job.entries().values())
     began, zero = np.datetime64(time.time_ns(), "ns"), time.monotonic()
     with _workspace(job, resume=resume) as place:
         refuse_existing(job)
@@ -125,7 +128,7 @@ class _Comparing:
         result: xr.Dataset | None = None
         judgements: tuple[Judgement, ...] = ()
         message = ""
-        with open_ledger() as ledger:
+        with open_ledger() as ledger, part_of_a_job(name if self._job.comparisons else ""):
             try:
                 draw = _drawing(entry)
                 result = self._made(name, entry, store)

@@ -1,12 +1,14 @@
 import io
 import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from bigkd.engine import Event, progress
-from bigkd.engine.progress import Watch
+from bigkd.engine.progress import Watch, part_of_a_job
 from bigkd.errors import DataError
 from bigkd.io import open_rows
 from bigkd.summaries import KernelSum, Mean
@@ -70,16 +72,20 @@ def test_progress__raises_what_the_function_raises():
 
 
 @pytest.mark.usefixtures("small_stripes")
-def test_progress__writes_lines_of_json(tmp_path):
+def test_progress__writes_lines_of_json(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 0.0))
     path = tmp_path / "new" / "log.jsonl"
-    for label in ("one", "other"):
-        reduce(Mean(width=3), generated(95, 10), label=label, progress=str(path))
+    for label, part in (("one", ""), ("other", "drift")):
+        with part_of_a_job(part):
+            reduce(Mean(width=3), generated(95, 10), label=label, progress=str(path))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert set(lines[0]) == {"label", "done", "total", "seconds", "unit"}
+    assert set(lines[0]) == {"time", "label", "done", "total", "seconds", "unit"}
     ends = [(line["label"], line["done"]) for line in lines if line["done"] == line["total"]]
-    assert ends == [("one", 95), ("other", 95)]
+    assert ends == [("one", 95), ("drift: other", 95)]
+    when = datetime.fromisoformat(lines[0]["time"])
+    assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)
     # at most one a second, and the ends
-    assert len(lines) <= 6
+    assert len(lines) == 4
 
 
 @pytest.mark.usefixtures("small_stripes")

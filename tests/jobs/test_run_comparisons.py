@@ -246,3 +246,12 @@ def test_run_job__refuses_to_replace_a_result_of_another_kind_only_if_told(carry
     )
     with pytest.raises(errors.InputError, match="exists already"):
         run_job(load_job(rows / "job.yaml"))
+
+
+@pytest.mark.parametrize("kind", ["distance", "two_sample"])
+def test_comparison__of_rows_that_do_not_fit_together_says_so(tmp_path, kind):
+    np.save(tmp_path / "a.npy", np.ones((50, 4)))
+    np.save(tmp_path / "b.npy", np.ones((60, 5)))
+    (tmp_path / "job.yaml").write_text(f"{kind}: {{x: a.npy, y: b.npy, kernel: median}}\n")
+    with pytest.raises(errors.ShapeError, match=r"x has rows of 4 elements .* and y of 5"):
+        run_job(load_job(tmp_path / "job.yaml"))
