@@ -14,6 +14,7 @@ from tests.deploy.pages import DEPLOY, MANIFESTS
 
 FOLDER = DEPLOY / "kubernetes"
 DASK = "kubernetes.dask.org/v1"
+OLDEST = "1.30"  # before it, schemas want both kinds of condition in each rule of a CronJob
 
 
 def documents():
@@ -47,7 +48,8 @@ def closed(schema):
 
 def validate(document):
     if document["apiVersion"] != DASK:
-        kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+        for version in (OLDEST, kubernetes_validate.latest_version()):
+            kubernetes_validate.validate(document, version, strict=True)
         return
     bare = {key: value for key, value in document.items() if key == "spec"}
     schema = schema_of(document["kind"])
@@ -138,7 +140,10 @@ def test_cronjob__names_what_the_others_make():
 
 
 def test_role__allows_what_the_client_does():
-    """Clusters are its own; of pods and services it only sees how they are."""
+    """Clusters are its own; of pods and services it only sees how they are.
+
+    That it allows all that a run asks for, and no more, is in tests/cluster/test_kubernetes.py.
+    """
     rules = named("rbac", "Role")["rules"]
     allowed = {
         (resource, verb)

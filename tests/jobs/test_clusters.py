@@ -262,6 +262,7 @@ def test_kubernetes__is_started_adapted_and_closed(monkeypatch):
     monkeypatch.setattr(
         kubernetes_part, "Client", lambda cluster, **options: Client(cluster.local, **options)
     )
+    monkeypatch.setattr("kr8s.get", lambda *arguments, **options: [])
     found = part(**KUBERNETES, adaptive={"minimum": 2, "maximum": 5})
     with pytest.raises(ZeroDivisionError), opened_cluster(found) as client:
         client.submit(divmod, 1, 0).result()
@@ -276,16 +277,17 @@ def test_kubernetes__that_does_not_start_is_deleted(error, monkeypatch):
         def delete(self):
             deleted.append(self)
 
-    def get(kind, name, namespace=None):
-        assert kind == "daskclusters.kubernetes.dask.org"
-        assert name.startswith("nightly-")
+    def get(kind, *names, namespace=None, **selectors):
+        assert kind in {"daskclusters.kubernetes.dask.org", "pods"}
+        assert all(name.startswith("nightly-") for name in names)
         assert namespace == "team"
-        return [Begun()]
+        return [Begun() for _ in names]
 
-    def fail(**options):
-        raise error
+    class Fails:
+        def __init__(self, **options):
+            raise error
 
-    monkeypatch.setattr("dask_kubernetes.operator.KubeCluster", fail)
+    monkeypatch.setattr("dask_kubernetes.operator.KubeCluster", Fails)
     monkeypatch.setattr("kr8s.get", get)
     expected = ClusterError if isinstance(error, Exception) else KeyboardInterrupt
     found = part(**KUBERNETES, name="nightly", namespace="team")

@@ -1,11 +1,15 @@
 """Workers in pods of Kubernetes, which the Dask operator starts."""
 
-from collections.abc import Iterator
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, Literal, Self, TypeAlias
 from uuid import uuid4
 
+from dask import config
 from distributed import Client
+from distributed.deploy.cluster import Cluster
 from pydantic import Field, model_validator
 
 from bigkd.engine.connections import ONE_THREAD
@@ -20,11 +24,20 @@ from bigkd.jobs.clusters.base import (
     per_thread,
 )
 
-IDLE_SECONDS = 600
-"""How long a cluster may idle before the operator deletes it: its client was killed."""
+logger = logging.getLogger(__name__)
 
-CLOSE_SECONDS = 120
-"""How long to watch a cluster being deleted."""
+IDLE_SECONDS = 600
+"""How long a cluster may idle before the operator deletes it, as its client was killed; besides
+the time that its first worker may take to come."""
+
+CLOSE_SECONDS = 20
+"""How long to watch a cluster being deleted; the operator takes a minute over some."""
+
+CLUSTERS = "daskclusters.kubernetes.dask.org"
+
+ROUTES = "distributed.scheduler.http.routes"
+OPERATOR_ROUTE = "distributed.http.scheduler.api"
+"""What the operator asks whether a scheduler idles; else it sends it Python code to find out."""
 
 USER = 1000
 """Number of the user that pods run as, and of the group that volumes belong to."""
@@ -69,7 +82,7 @@ class KubernetesPart(StartedPart):
         default={}, description="folders of the pods, each with its PersistentVolumeClaim"
     )
     wait_seconds: Positive = Field(
-        default=600.0, description="how long the first worker may take to come"
+        default=600.0, description="how long the scheduler may take, and then the first worker"
     )
 
     @model_validator(mode="after")
@@ -81,26 +94,28 @@ class KubernetesPart(StartedPart):
     @contextmanager
     def started(self) -> Iterator[Client]:
         """A client of new pods, which are deleted afterwards."""
+        _rehearse(self.namespace)
         name = f"{self.name}-{uuid4().hex[:8]}"
         options = self.options(name)
         try:
-            cluster = _operator().KubeCluster(**options)
-        except BaseException as error:  # of three HTTP libraries, each with errors of its own
+            cluster = _limited(self.wait_seconds)(**options)
+        except Exception as error:  # of three HTTP libraries, each with errors of its own
+            found = self._not_started(name, error)
             _delete(name, self.namespace)
-            if not isinstance(error, Exception):
-                raise
-            raise ClusterError(
-                f"the kubernetes cluster {name} could not be started: {type(error).__name__}: "
-                f"{error}. Is the Dask operator installed, and may this account use it?"
-            ) from error
+            raise found from error
+        except BaseException:
+            _delete(name, self.namespace)
+            raise
         try:
             with Client(cluster, set_as_default=False) as client:
-                if self.adaptive is not None:
-                    cluster.adapt(minimum=self.adaptive.minimum, maximum=self.adaptive.maximum)
-                yield client
+                self._adapt(cluster, name)
+                try:
+                    yield client
+                except ClusterError as error:
+                    error.add_note(_said(name, self.namespace))
+                    raise
         finally:
-            with suppress(TimeoutError):  # Kubernetes was told; it goes on with it
-                cluster.close(timeout=CLOSE_SECONDS)
+            _close(cluster, self.namespace)
 
     def options(self, name: str) -> dict[str, Any]:
         """Keywords of `dask_kubernetes.operator.KubeCluster`."""
@@ -124,12 +139,15 @@ class KubernetesPart(StartedPart):
             resources={"requests": resources, "limits": resources},
             env=self._environment(),
             worker_command=["dask", "worker", *threads, "--death-timeout", str(DEATH_TIMEOUT)],
-            idle_timeout=IDLE_SECONDS,
+            idle_timeout=IDLE_SECONDS + int(self.wait_seconds),  # it idles until workers come
         )
         for role in ("scheduler", "worker"):
             self._secure(spec["spec"][role]["spec"])
         scheduler = spec["spec"]["scheduler"]["spec"]["containers"][0]
         scheduler["args"] = ["dask", "scheduler", "--host", "0.0.0.0"]  # within its own pod
+        routes = str([*config.get(ROUTES), OPERATOR_ROUTE])
+        routes_name = f"DASK_{ROUTES.replace('.', '__').upper()}"
+        scheduler["env"] = [*scheduler["env"], {"name": routes_name, "value": routes}]
         return spec
 
     def require_usable(self) -> None:
@@ -145,6 +163,25 @@ class KubernetesPart(StartedPart):
         return (
             f"Look at: kubectl describe pods -l dask.org/component=worker; its image: {self.image}."
         )
+
+    def _adapt(self, cluster: Any, name: str) -> None:
+        if self.adaptive is None:
+            return
+        try:
+            cluster.adapt(minimum=self.adaptive.minimum, maximum=self.adaptive.maximum)
+        except Exception as error:
+            raise self._not_started(name, error) from error
+
+    def _not_started(self, name: str, error: Exception) -> ClusterError:
+        late = f"it has no scheduler after {self.wait_seconds:g} s"
+        what = late if isinstance(error, TimeoutError) else _words(error)
+        found = ClusterError(
+            f"the kubernetes cluster {name} could not be started: {what}. Is the Dask operator "
+            f"installed, can the image {self.image} be pulled, and may this account use them (see "
+            f"rbac.yaml in deploy/kubernetes)?"
+        )
+        found.add_note(_said(name, self.namespace))
+        return found
 
     def _environment(self) -> list[dict[str, Any]]:
         plain = [{"name": name, "value": value} for name, value in ONE_THREAD.items()]
@@ -190,9 +227,88 @@ def _operator() -> Any:
     return require("dask_kubernetes.operator", extra="kubernetes")
 
 
+def _limited(seconds: float) -> Any:
+    """`KubeCluster` that gives up after `seconds`; of itself it waits for a scheduler forever.
+
+    It does not wait for the phase Running first: the operator writes Running and Pending at once,
+    so that a cluster may be called Pending for good.
+    """
+    base = _operator().KubeCluster
+
+    async def no_phase(cluster: Any) -> None:
+        return
+
+    async def start(cluster: Any) -> None:
+        try:
+            await asyncio.wait_for(base._start(cluster), seconds)
+        except BaseException:
+            await Cluster._close(cluster)  # that of Dask: what is in Kubernetes is deleted by name
+            raise
+
+    changed = {"_start": start, "_wait_for_controller": no_phase}
+    return type("LimitedKubeCluster", (base,), changed)
+
+
+def _rehearse(namespace: str | None) -> None:
+    """Ask Kubernetes for clusters: one question is answered more clearly than many at once."""
+    kr8s = require("kr8s", extra="kubernetes")
+    try:
+        list(kr8s.get(CLUSTERS, namespace=namespace))
+    except Exception as error:  # of three HTTP libraries, each with errors of its own
+        raise ClusterError(
+            f"Kubernetes does not answer about Dask clusters: {_words(error)}. Install the Dask "
+            f"operator, and give this account the role of rbac.yaml in deploy/kubernetes."
+        ) from error
+
+
+def _words(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".")
+
+
+def _close(cluster: Any, namespace: str | None) -> None:
+    """Delete a cluster; the work is done, so that only an interruption is an error."""
+    try:
+        cluster.close(timeout=CLOSE_SECONDS)
+    except TimeoutError:  # Kubernetes was told; it goes on with it
+        return
+    except BaseException as error:
+        _delete(cluster.name, namespace)
+        if not isinstance(error, Exception):
+            raise
+        logger.warning(
+            "the kubernetes cluster %s could not be closed (%s: %s); if it is still there, the "
+            "Dask operator deletes it once it has idled long enough, or kubectl delete "
+            "daskcluster %s does",
+            cluster.name, type(error).__name__, error, cluster.name,
+        )  # fmt: skip
+
+
 def _delete(name: str, namespace: str | None) -> None:
-    """Delete what there may be of a cluster that did not start."""
+    """Delete what there may be of a cluster, as far as Kubernetes answers."""
     kr8s = require("kr8s", extra="kubernetes")
     with suppress(Exception):  # what kept it from starting may keep this from working
-        for found in kr8s.get("daskclusters.kubernetes.dask.org", name, namespace=namespace):
+        for found in kr8s.get(CLUSTERS, name, namespace=namespace):
             found.delete()
+
+
+def _said(name: str, namespace: str | None) -> str:
+    """What Kubernetes says about the pods of a cluster."""
+    kr8s = require("kr8s", extra="kubernetes")
+    try:
+        labels = {"dask.org/cluster-name": name}
+        pods = list(kr8s.get("pods", namespace=namespace, label_selector=labels))
+    except Exception as error:
+        return f"Kubernetes does not tell about the pods of {name}: {_words(error)}."
+    if not pods:
+        return f"There are no pods of {name}: the Dask operator did not make them."
+    told = "; ".join(f"{pod.name} is {_state(pod.raw.get('status', {}))}" for pod in pods)
+    return f"Kubernetes says about the pods of {name}: {told}."
+
+
+def _state(status: Mapping[str, Any]) -> str:
+    """The phase of a pod, and what there is to say of its conditions and containers."""
+    said = [str(status.get("phase", "new"))]
+    containers = [container["state"] for container in status.get("containerStatuses", [])]
+    for about in (*status.get("conditions", []), *(each.get("waiting", {}) for each in containers)):
+        said += [str(about[key]) for key in ("reason", "message") if about.get(key)]
+    return ", ".join(dict.fromkeys(said))
