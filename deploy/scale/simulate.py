@@ -1,10 +1,14 @@
 """A large cluster on one machine: the real scheduler, many tiny workers, our graphs, no work.
 
-    python deploy/scale/simulate.py --workers 200 --stripes 4096 --seconds 2 --blocks 20
+    python deploy/scale/simulate.py --workers 1000 --rows 1000000000
 
-The scheduler is a process of its own, so that its CPU time is its own; workers share some processes
-and sleep. What is measured: seconds to build and to send the graph, its bytes, CPU seconds and peak
-memory of the scheduler, and how much longer the pass takes than its chains of sleeps.
+The graph is that of a pass over rows of 1024 float32 numbers whose states are kept: stripes,
+segments and chapters as they would be cut. Workers share a few processes and sleep in place of
+working; states are tokens, which nobody writes. They do without what each worker process watches in
+itself twenty times a second, and report progress as always. The scheduler is a process of its own,
+as it comes. What is measured of it, in CPU seconds because machines are shared: its time, the
+longest and the 99th percentile of what its event loop was busy at a stretch, and its peak memory;
+of the client, seconds to build and to send the graph, and its bytes.
 """
 
 import argparse
@@ -16,31 +20,45 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import psutil
+from dask import config
 from distributed import Client, Worker
 
-from bigkd.engine import Settings, open_session, stripes
+from bigkd.engine import Settings, checkpoints, open_session
 from bigkd.engine.cost import TaskCosts, Workers, pass_cost
 from bigkd.engine.graph import GraphBuilder
 from bigkd.engine.session import Session
-from bigkd.engine.tasks import Telling
+from bigkd.engine.stripes import cut_stripes
 from bigkd.io import Source
 from bigkd.protocols import Footprint
 
-HOSTED = 100
-"""Workers in one process, at most."""
-
-_TOPIC = "simulated"
+BLOCK, ROW_BYTES = 8192, 4096
 
 _SCHEDULER = (
     *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--no-dashboard"),
     *("--host", "127.0.0.1", "--port", "0"),
 )
+
+_QUIET = {
+    "distributed.admin.tick.interval": "10 minutes",
+    "distributed.admin.tick.cycle": "10 minutes",
+    "distributed.admin.system-monitor.interval": "10 minutes",
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.worker.profile.enabled": False,
+}
+"""What a thousand workers in two processes cannot all do to themselves."""
+
+_TICK = 0.02
+
+_IDLE = 30.0
+"""Seconds in which the scheduler has its workers, and nothing to do."""
 
 
 class Slept(NamedTuple):
@@ -52,12 +70,11 @@ class Slept(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Sleep:
-    """A summary that takes its time, and reports meanwhile; states are of some bytes."""
+    """A summary that takes its time; states are of some bytes."""
 
-    seconds: float
-    n_blocks: int
+    row_seconds: float
+    row_work: int
     n_bytes: int
-    often: bool
     exact: bool = True
 
     def init(self, like: Any) -> Slept:
@@ -67,22 +84,18 @@ class Sleep:
 
     def update(self, state: Slept, rows: Any) -> Slept:
         """State after some rows, later."""
-        telling = Telling(_TOPIC)
-        for _ in range(self.n_blocks):
-            time.sleep(self.seconds / self.n_blocks)
-            telling.add(1)
-            if self.often:
-                telling.send()
-        return state._replace(count=state.count + rows.values.shape[0])
+        n_rows = rows.values.shape[0]
+        time.sleep(n_rows * self.row_seconds)
+        return state._replace(count=state.count + n_rows)
 
     def merge(self, left: Slept, right: Slept) -> Slept:
         """State of both."""
         return Slept(left.count + right.count, left.payload + right.payload)
 
     def footprint(self, n_rows: int, itemsize: int) -> Footprint:
-        """Every row is a task of its own."""
+        """Work as if rows had all their numbers."""
         del n_rows, itemsize
-        return Footprint(state=self.n_bytes + 8, scratch=0, row_cost=1)
+        return Footprint(state=self.n_bytes + 8, scratch=0, row_cost=self.row_work + ROW_BYTES - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,117 +104,167 @@ class Zeros(Source):
 
     def read_raw(self, start: int, stop: int) -> Any:
         """Zeros."""
-        return np.zeros((stop - start, 1), np.float32)
+        return np.zeros((stop - start, 1), np.int8)
 
     def content(self) -> str:
         """Always the same."""
         return "zeros"
 
 
+def _forget(path: str, state: Any, *, token: str) -> None:
+    """Write nothing."""
+
+
 async def _host(address: str, count: int, folder: str) -> None:
     """Workers of one thread each, in one loop, until the scheduler is gone."""
-    workers = [
-        Worker(address, nthreads=1, memory_limit=0, dashboard=False, local_directory=folder)
-        for _ in range(count)
-    ]
-    await asyncio.gather(*workers)
-    await asyncio.gather(*(worker.finished() for worker in workers))
+    with (
+        config.set(_QUIET),
+        mock.patch.object(checkpoints, "save_state", _forget),
+    ):
+        workers = [
+            Worker(address, nthreads=1, memory_limit=0, dashboard=False, local_directory=folder)
+            for _ in range(count)
+        ]
+        await asyncio.gather(*workers)
+        await asyncio.gather(*(worker.finished() for worker in workers))
 
 
-def _run(options: argparse.Namespace) -> dict[str, float]:
-    stripes.STRIPE_WORK = 1
-    count = options.stripes
-    source = Zeros(
-        name="zeros", row_shape=(1,), dtype=np.dtype("f4"), bounds=tuple(range(count + 1))
-    )
-    summary = Sleep(
-        seconds=options.seconds,
-        n_blocks=options.blocks,
-        n_bytes=options.state_bytes,
-        often=options.often,
-    )
-    found: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "scheduler.json"
-        scheduler = subprocess.Popen(
-            [*_SCHEDULER, "--scheduler-file", str(file)],
-            stderr=subprocess.DEVNULL,
-        )
-        hosts = []
-        try:
-            while not file.exists():
-                time.sleep(0.1)
-            address = json.loads(file.read_text())["address"]
-            left = options.workers
-            while left > 0:
-                own = min(HOSTED, left)
-                command = [sys.executable, __file__, "--host", address, str(own), folder]
-                hosts.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
-                left -= own
-            with Client(address, set_as_default=False, timeout=60) as client:
-                client.wait_for_workers(options.workers, timeout=300)
-                found = _measured(client, scheduler.pid, source, summary, options)
-                client.shutdown()
-        finally:
-            for process in (*hosts, scheduler):
-                process.terminate()
-                process.wait()
-    return found
+async def watch_loop(dask_scheduler: Any) -> None:
+    """Note how long the scheduler's event loop does not come round, in CPU and wall seconds."""
+    found = dask_scheduler.watched = []
+
+    async def watch() -> None:
+        while True:
+            busy, wall = time.thread_time(), time.perf_counter()
+            await asyncio.sleep(_TICK)
+            found.append((time.thread_time() - busy, time.perf_counter() - wall - _TICK))
+
+    dask_scheduler.watcher = asyncio.get_running_loop().create_task(watch())
 
 
-def _measured(
-    client: Client, pid: int, source: Source, summary: Sleep, options: argparse.Namespace
-) -> dict[str, float]:
-    process, mine = psutil.Process(pid), psutil.Process()
-    seconds: dict[str, float] = {}
-    events: list[Any] = []
-    client.subscribe_topic(_TOPIC, events.append)
-    build, send = GraphBuilder.build, client.compute
+def watched(dask_scheduler: Any) -> Any:
+    """What `watch_loop` noted."""
+    dask_scheduler.watcher.cancel()
+    return dask_scheduler.watched
+
+
+@contextmanager
+def _cluster(n_workers: int, n_processes: int, folder: str) -> Any:
+    """Client of a cluster, and its scheduler's process."""
+    file = Path(folder) / "scheduler.json"
+    command = [*_SCHEDULER, "--scheduler-file", str(file)]
+    scheduler = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    hosts = []
+    try:
+        while not file.exists():
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+        for at in range(n_processes):
+            own = n_workers * (at + 1) // n_processes - n_workers * at // n_processes
+            command = [sys.executable, __file__, "--host", address, str(own), folder]
+            hosts.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
+        with Client(address, set_as_default=False, timeout=60) as client:
+            client.wait_for_workers(n_workers, timeout=900)
+            yield client, psutil.Process(scheduler.pid)
+            client.shutdown()
+    finally:
+        for process in (*hosts, scheduler):
+            process.terminate()
+            process.wait()
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+@contextmanager
+def _timed(client: Client, found: dict[str, float]) -> Any:
+    """Note what the client does with the graph."""
+    build, send, topics = GraphBuilder.build, client.compute, client.subscribe_topic
 
     def timed_build(self: GraphBuilder) -> Any:
-        began = time.perf_counter()
+        began = time.process_time()
         graph = build(self)
-        seconds["build"] = time.perf_counter() - began
+        found["build_cpu_s"] = time.process_time() - began
         return graph
 
     def timed_send(root: Any, **how: Any) -> Any:
         tasks = dict(root.__dask_graph__())
-        seconds["tasks"] = len(tasks)
-        seconds["graph_bytes"] = len(pickle.dumps(tasks))
-        began = time.perf_counter()
+        found["tasks"] = len(tasks)
+        found["graph_kb"] = len(pickle.dumps(tasks)) / 1e3
+        began = time.process_time()
         future = send(root, **how)
-        seconds["send"] = time.perf_counter() - began
+        found["send_cpu_s"] = time.process_time() - began
         return future
 
-    GraphBuilder.build = timed_build  # type: ignore[method-assign]
-    client.compute = timed_send  # type: ignore[method-assign]
-    before, here = process.cpu_times(), mine.cpu_times()
-    began = time.perf_counter()
-    with open_session(Settings(scheduler=client, stall_seconds=600)) as session:
+    def counted(topic: str, handler: Any) -> Any:
+        def handle(event: Any) -> None:
+            found["reports"] = found.get("reports", 0) + 1
+            handler(event)
+
+        return topics(topic, handle)
+
+    with (
+        mock.patch.object(GraphBuilder, "build", timed_build),
+        mock.patch.object(client, "compute", timed_send),
+        mock.patch.object(client, "subscribe_topic", counted),
+    ):
+        yield
+
+
+def _measured(
+    client: Client, process: psutil.Process, options: argparse.Namespace
+) -> dict[str, float]:
+    source = Zeros(
+        name="zeros",
+        row_shape=(1,),
+        dtype=np.dtype("i1"),
+        bounds=(*range(0, options.rows, BLOCK), options.rows),
+    )
+    row_seconds = 1e-6 * options.row_us
+    summary = Sleep(row_seconds=row_seconds, row_work=options.row_work, n_bytes=options.state_bytes)
+    found: dict[str, float] = {"workers": options.workers}
+    before, began = _cpu(process), time.perf_counter()
+    time.sleep(_IDLE)
+    idle = (_cpu(process) - before) / (time.perf_counter() - began)
+    client.run_on_scheduler(watch_loop)
+    memory = process.memory_info().rss / 1e6
+    before, here, began = _cpu(process), time.process_time(), time.perf_counter()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _timed(client, found),
+        open_session(Settings(scheduler=client, stall_seconds=1800, checkpoint=folder)) as session,
+    ):
         assert isinstance(session, Session)
         reduced = session.reduce(summary, source, label="simulated")
-        (plan,) = session.plans
     wall = time.perf_counter() - began
-    assert int(reduced.state.count) == options.stripes
-    after, now = process.cpu_times(), mine.cpu_times()
-    cuts = stripes.cut_stripes(source, row_cost=1)
-    sizes = [cut.last - cut.first for cut in cuts]
-    costs = TaskCosts(sizes=sizes, seconds_each=options.seconds)
-    ideal = pass_cost(costs, Workers(n_threads=options.workers))
-    peak = int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
-    cpu = after.user + after.system - before.user - before.system
+    assert int(reduced.state.count) == options.rows
+    scheduler, client_cpu = _cpu(process) - before, time.process_time() - here
+    stretches, delays = np.array(client.run_on_scheduler(watched)).T
+    status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    row_cost = summary.footprint(1, 1).row_cost
+    cuts = cut_stripes(source, row_cost=row_cost)
+    sizes = [source.bounds[cut.last] - source.bounds[cut.first] for cut in cuts]
+    costs = TaskCosts(sizes=sizes, seconds_each=row_seconds, keep_seconds=1e-9)
+    model = pass_cost(costs, Workers(n_threads=options.workers, apart=True))
     return {
-        "workers": options.workers,
-        "stripes": plan.n_tasks,
-        **seconds,
+        **found,
+        "stripes": len(sizes),
         "wall_s": wall,
-        "sleeps_s": ideal.seconds,
-        "tasks_per_s": seconds["tasks"] / wall,
-        "scheduler_cpu_s": cpu,
-        "scheduler_cpu_ms_a_task": 1e3 * cpu / seconds["tasks"],
-        "client_cpu_s": now.user + now.system - here.user - here.system,
-        "scheduler_peak_mb": peak / 1024,
-        "events": len(events),
+        "model_s": model.seconds,
+        "model_tasks": model.n_tasks,
+        "model_client_and_scheduler_s": model.scheduler_seconds,
+        "scheduler_cpu_s": scheduler,
+        "scheduler_idle_cpu_s_a_second": idle,
+        "scheduler_ms_a_task": 1e3 * (scheduler - idle * wall) / found["tasks"],
+        "client_cpu_s": client_cpu,
+        "loop_busy_longest_s": float(stretches.max()),
+        "loop_busy_p99_s": float(np.percentile(stretches, 99)),
+        "loop_late_longest_s": float(delays.max()),
+        "loop_late_p99_s": float(np.percentile(delays, 99)),
+        "scheduler_mb_before": memory,
+        "scheduler_mb_peak": int(status.split("VmHWM:")[1].split()[0]) / 1e3,
     }
 
 
@@ -212,12 +275,17 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=100)
-    parser.add_argument("--stripes", type=int, default=1024)
-    parser.add_argument("--seconds", type=float, default=1.0, help="that a stripe sleeps")
-    parser.add_argument("--blocks", type=int, default=1, help="in a stripe")
-    parser.add_argument("--often", action="store_true", help="report every block")
+    parser.add_argument("--processes", type=int, default=2, help="that the workers share")
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--row-work", type=int, default=10_316_192, help="modes with r = 2000")
+    parser.add_argument("--row-us", type=float, default=106.5, help="that a row sleeps")
     parser.add_argument("--state-bytes", type=int, default=8)
-    found = _run(parser.parse_args())
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _cluster(options.workers, options.processes, folder) as (client, process),
+    ):
+        found = _measured(client, process, options)
     sys.stdout.write(f"{json.dumps({name: round(value, 4) for name, value in found.items()})}\n")
 
 
