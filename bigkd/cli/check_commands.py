@@ -3,10 +3,11 @@
 from typing import Any
 
 import click
+from rich.table import Table
 
 from bigkd.cli.checked import checked, named_paths
 from bigkd.cli.options import data_option, json_option, scheduler_option
-from bigkd.cli.printing import new_table, stdout_console
+from bigkd.cli.printing import new_table, print_table, stdout_console
 from bigkd.cli.records import print_json
 from bigkd.errors import without_secrets
 from bigkd.jobs import load_job
@@ -47,23 +48,31 @@ def _print(plan: JobPlan) -> None:
     if plan.where is not None:
         console.print(_where(plan.where), markup=False)
     if plan.comparisons:
-        table = new_table(
-            ("comparison", "pass"),
-            ("rows", "kept", "reads", "tasks", "a task holds", "sends", "keeps", "takes"),
-        )
-        for comparison in plan.comparisons:
-            for one in comparison.passes:
-                table.add_row(comparison.name, *_row(one))
-            between = duration(comparison.driver_seconds)
-            what = "between passes" if comparison.passes else "no pass: done here"
-            table.add_row(comparison.name, what, *[""] * 7, between)
-        console.print(table)
+        table = _table(plan)
+        if table.row_count:
+            print_table(console, table)
         for comparison in plan.comparisons:
             if comparison.note:
                 console.print(f"{comparison.name}: {comparison.note}.", markup=False)
-        console.print(_total(plan), markup=False)
+        if plan.passes:
+            console.print(_total(plan), markup=False)
     if not plan.problems:
         console.print("Nothing stands in its way.")
+
+
+def _table(plan: JobPlan) -> Table:
+    table = new_table(
+        ("comparison", "pass"),
+        ("rows", "kept", "reads", "tasks", "a task holds", "sends", "keeps", "takes"),
+    )
+    for comparison in plan.comparisons:
+        for one in comparison.passes:
+            table.add_row(comparison.name, *_row(one))
+        if comparison.passes or not comparison.note:
+            between = duration(comparison.driver_seconds)
+            what = "between passes" if comparison.passes else "no pass: done here"
+            table.add_row(comparison.name, what, *[""] * 7, between)
+    return table
 
 
 def _where(where: Where) -> str:

@@ -81,6 +81,8 @@ def flag(name: str) -> str:
 def _flag(path: Path) -> str:
     """The option or argument behind a key."""
     names = [str(part) for part in path]
+    if names[-1:] == ["sheet"]:  # --sheet, --match, --pictures or --picture
+        return "the picture's file"
     of = names.pop(0) if names and names[0] in (*COMPARISONS, "output", "run") else ""
     if not names:
         return "the command"

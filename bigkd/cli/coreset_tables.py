@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from bigkd.cli.printing import kernel_text, new_table, promise_text, stdout_console
+from bigkd.cli.printing import kernel_text, new_table, print_table, promise_text, stdout_console
 
 _POINTS_SHOWN = 10
 
@@ -23,7 +23,7 @@ def print_coreset(result: xr.Dataset) -> None:
     for at in np.argsort(-weight, kind="stable")[:_POINTS_SHOWN].tolist():
         share = weight[at] / float(result["total_weight"])
         table.add_row(str(int(result["index"][at])), f"{weight[at]:.6g}", f"{share:.2%}")
-    console.print(table)
+    print_table(console, table)
     if attrs["n_points"] > _POINTS_SHOWN:
         console.print(f"and {attrs['n_points'] - _POINTS_SHOWN:,} lighter ones", markup=False)
 

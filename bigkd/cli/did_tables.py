@@ -5,7 +5,7 @@ from typing import Any
 
 import xarray as xr
 
-from bigkd.cli.printing import kernel_text, new_table, stdout_console
+from bigkd.cli.printing import kernel_text, new_table, print_table, stdout_console
 
 _MOST_SHOWN = 8
 
@@ -24,7 +24,7 @@ def print_dissimilarity(result: xr.Dataset) -> None:
         one = {str(name): part.values for name, part in result.isel(lam=at).data_vars.items()}
         cells = [f"{lam:g}", f"{one['dissimilarity']:.6g}", f"{one['rounding']:.1g}"]
         table.add_row(*cells, *(f"{one[name]:.6g}" for name in bounds))
-    console.print(table)
+    print_table(console, table)
     console.print(_of_both("norms of the maps", result, "norm"), markup=False)
     if bounds:
         console.print(_of_both("lost to the landmarks, at most", result, "lost"), markup=False)
@@ -47,7 +47,7 @@ def print_dissimilarities(result: xr.Dataset) -> None:
         table = new_table(("",), tuple(_labels(values, "searched")))
         for name, row in zip(_labels(values, "reference"), values.values, strict=True):
             table.add_row(name, *(f"{value:.4g}" for value in row))
-        console.print(table)
+        print_table(console, table)
     if max(n_references, n_searched) > _MOST_SHOWN:
         console.print(f"and the others of {n_references:,} x {n_searched:,}", markup=False)
 
@@ -75,7 +75,7 @@ def print_nearest(result: xr.Dataset) -> None:
                 continue
             cells = [query, str(rank), str(row), f"{value:.6g}"]
             table.add_row(*cells, *([str(one["name"].values[rank])] if named else []))
-    console.print(table)
+    print_table(console, table)
 
 
 def _of_both(what: str, result: xr.Dataset, name: str) -> str:

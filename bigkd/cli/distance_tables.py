@@ -8,6 +8,7 @@ from bigkd.cli.printing import (
     kernel_text,
     new_table,
     plus_minus,
+    print_table,
     promise_text,
     rows_text,
     stdout_console,
@@ -79,7 +80,7 @@ def print_distances(result: xr.Dataset) -> None:
         f"{promise_text(attrs)}",
         markup=False,
     )
-    console.print(table)
+    print_table(console, table)
 
 
 def _verdict(result: xr.Dataset, alpha: float) -> str:

@@ -1,8 +1,10 @@
 """From errors to one clear message and an exit code that a scheduler can use."""
 
 import errno
+import math
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +23,8 @@ class CarefulGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; tell what went wrong, without a traceback unless asked for."""
-        with _handling({signal.SIGTERM: _interrupt}):
+        interrupt = _Interrupt()
+        with _handling({signal.SIGTERM: interrupt, signal.SIGINT: interrupt}):
             try:
                 return super().invoke(ctx)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -71,5 +74,17 @@ def _handling(handlers: Mapping[int, Any]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class _Interrupt:
+    """Raises KeyboardInterrupt, but for a second signal that comes within a second.
+
+    In the middle of a lock of the standard library a second one would end as RuntimeError.
+    """
+
+    def __init__(self) -> None:
+        self._last = -math.inf
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last > 1.0:
+            self._last = now
+            raise KeyboardInterrupt

@@ -1,6 +1,7 @@
 """Jobs: `bigkd run`, `bigkd show`, and what all commands that make a job have in common."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -26,10 +27,12 @@ from bigkd.cli.thresholds import (
     fail_if_significant_option,
     with_thresholds,
 )
-from bigkd.errors import StoreError, without_secrets
+from bigkd.errors import BigkdError, StoreError, without_secrets
 from bigkd.io import store_kind
 from bigkd.jobs import Job, RunRecord, load_job, run_job
+from bigkd.jobs.report import Run
 from bigkd.jobs.schema import OutputPart, RunPart
+from bigkd.jobs.status import account_of
 
 
 def job_of(key: str, part: Mapping[str, Any], options: Mapping[str, Any]) -> Job:
@@ -128,13 +131,24 @@ def _present_several(job: Job, record: RunRecord, *, as_json: bool, quiet: bool)
     if as_json:
         print_json(run_record(record))
     elif not quiet:
-        print_run(record)
+        print_run(record, _earlier(job, record))
     for made in record.comparisons:
         if made.message:
             click.echo(without_secrets(f"{made.name} failed: {made.message}"), err=True)
     if not quiet:
         _say_what_was_there(job, record)
-        _say_written({"results": job.output.store, **_published(job, record)})
+        is_there = any(made.result is not None for made in record.comparisons)
+        results = {"results": job.output.store} if is_there else {}
+        _say_written({**results, **_published(job, record)})
+
+
+def _earlier(job: Job, record: RunRecord) -> tuple[Run, ...]:
+    """The runs of the history before this one; none where it cannot be read."""
+    if job.output.history is None or record.trouble:
+        return ()
+    with suppress(BigkdError, OSError):
+        return tuple(run for run in account_of(job).runs if run.run_id != record.run_id)
+    return ()
 
 
 def _published(job: Job, record: RunRecord) -> dict[str, str | None]:
@@ -146,7 +160,7 @@ def _say_what_was_there(job: Job, record: RunRecord) -> None:
     if reused and job.keeps_summaries:
         rows = reused + sum(made.rows_read for made in record.comparisons)
         click.echo(f"Reused the summaries of {reused:,} of {rows:,} rows.", err=True)
-    elif record.n_resumed:
+    elif record.n_resumed and not job.keeps_summaries:
         click.echo(f"Resumed: {record.n_resumed} finished segments were there.", err=True)
 
 

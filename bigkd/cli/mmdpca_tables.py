@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from bigkd.cli.printing import kernel_text, new_table, plus_minus, stdout_console
+from bigkd.cli.printing import kernel_text, new_table, plus_minus, print_table, stdout_console
 
 _ROWS_SHOWN = 10
 _SIZES = {
@@ -36,7 +36,7 @@ def print_subspace(result: xr.Dataset) -> None:
             f"{float(shares[at]):.2%}",
             f"{float(shares[: at + 1].sum(skipna=False)):.2%}",
         )
-    console.print(table)
+    print_table(console, table)
     if "mmd2" in result:
         one = {str(name): float(part) for name, part in result.items() if not part.dims}
         between = plus_minus(console)
@@ -68,7 +68,7 @@ def print_scores(result: xr.Dataset) -> None:
     few = scores.isel({dim: slice(_ROWS_SHOWN)})
     for label, row in zip(few[dim].values.astype(str).tolist(), few.values, strict=True):
         table.add_row(label, *(f"{value:.6g}" for value in row))
-    console.print(table)
+    print_table(console, table)
     if n > _ROWS_SHOWN:
         console.print(f"and those of {n - _ROWS_SHOWN:,} others", markup=False)
 

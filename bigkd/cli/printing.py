@@ -12,6 +12,8 @@ from rich.table import Table
 
 _PIPED_WIDTH = 200
 _LEAST_WIDTH = 80
+_LEAST_TEXT = 15
+_ANY_WIDTH = 10_000
 
 
 def stdout_console() -> Console:
@@ -20,16 +22,34 @@ def stdout_console() -> Console:
     return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=True)
 
 
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; where the terminal is too narrow its lines go on in the next one.
+
+    Texts that may be wrapped are, first; nothing is cut off.
+    """
+    width, console.width = console.width, _ANY_WIDTH
+    for column in table.columns:
+        if column.no_wrap:
+            cells = (column.header, *column.cells)
+            column.min_width = max(console.measure(cell).maximum for cell in cells)
+    console.width = max(width, console.measure(table).minimum)
+    console.print(table)
+
+
 def plus_minus(console: Console) -> str:
     """The sign, or what stands for it where it cannot be printed."""
     return "±" if console.encoding.startswith("utf") else "+/-"
 
 
-def new_table(text: tuple[str, ...] = (), numbers: tuple[str, ...] = ()) -> Table:
-    """Table with columns of text, and then of numbers."""
+def new_table(
+    text: tuple[str, ...] = (), numbers: tuple[str, ...] = (), wrapped: tuple[str, ...] = ()
+) -> Table:
+    """Table with columns of text, some of them `wrapped` where space is short, and of numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for title in text:
-        table.add_column(title, no_wrap=True)
+        table.add_column(
+            title, no_wrap=title not in wrapped, min_width=_LEAST_TEXT if title in wrapped else None
+        )
     for title in numbers:
         table.add_column(title, justify="right", no_wrap=True)
     return table

@@ -5,49 +5,67 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 
-from bigkd.cli.printing import new_table, plus_minus, stdout_console
+from bigkd.cli.printing import new_table, plus_minus, print_table, stdout_console
 from bigkd.jobs import RunRecord
 from bigkd.jobs.history import run_dataset
-from bigkd.jobs.report import Outcome, Run, banner, read_history, word
+from bigkd.jobs.report import Outcome, Reading, Run, banner, read_history, state, word
 from bigkd.jobs.report.text import count, counted, duration, moment
 from bigkd.jobs.status import Status
 
+_RECENT = 7
+"""Earlier runs that a run is held against."""
 
-def print_run(record: RunRecord) -> None:
-    """Print the verdict on a run, and the numbers of each of its comparisons."""
+_LONGEST = 80
+_WIDE = 120
+
+
+def print_run(record: RunRecord, earlier: Sequence[Run] = ()) -> None:
+    """Print the verdict on a run, and the numbers of each of its comparisons.
+
+    Beside them stands how they were in the last of the `earlier` runs.
+    """
     names = tuple(made.name for made in record.comparisons)
     account = read_history(run_dataset(record).expand_dims("run"), names)
     console, run = stdout_console(), account.runs[-1]
     judged = banner(run)
     console.print(f"{judged.headline}: {judged.sentence}.", markup=False)
-    table = new_table(("comparison", "", "number", "how sure"), ("rows read", "reused", "took"))
+    console.print(
+        f"Began {moment(run.time)} UTC, took {duration(run.seconds)}; {count(run.rows_read)} rows "
+        f"read, {count(run.rows_reused)} reused.",
+        markup=False,
+    )
+    before = ("before",) if earlier else ()
+    texts = ("comparison", "", "number", *before, "how sure")
+    costs = ("rows read", "reused", "took") if console.width >= _WIDE else ()
+    table = new_table(texts, costs, wrapped=("", *texts[2:]))
     for name in names:
         outcome = run.outcomes[name]
-        lines = outcome.shown
-        table.add_row(
-            name,
-            word(outcome.kind, outcome),
-            "\n".join(_typed(f"{one.label} {one.against}", console) for one in lines),
-            "\n".join(_typed(one.doubt, console) for one in lines),
-            count(outcome.rows_read),
-            count(outcome.rows_reused),
-            duration(outcome.seconds),
-        )
-    console.print(table)
+        own = (name, word(outcome.kind, outcome))
+        cost = (count(outcome.rows_read), count(outcome.rows_reused), duration(outcome.seconds))
+        for one in outcome.shown or (None,):
+            shown = [] if one is None else [f"{one.label} {one.against}", one.doubt]
+            if before and one is not None:
+                shown.insert(1, _before(one, [run.outcomes.get(name) for run in earlier]))
+            texts = tuple(_typed(text, console) for text in shown or [""] * (2 + len(before)))
+            table.add_row(*own, *texts, *cost[: len(costs)])
+            own, cost = ("", ""), ("", "", "")
+    print_table(console, table)
 
 
 def print_runs(runs: Sequence[Run], n_earlier: int) -> None:
     """Print runs, oldest first: a line for each comparison."""
     console = stdout_console()
     table = new_table(
-        ("began (UTC)", "verdict", "comparison", "number"), ("rows read", "reused", "took")
+        ("began (UTC)", "verdict", "comparison", "number"),
+        ("rows read", "reused", "took"),
+        wrapped=("number",),
     )
     for run in runs:
         began = moment(run.time)
         for name, outcome in run.outcomes.items():
             table.add_row(
                 began,
-                outcome.verdict,
+                "-" if state(outcome) == "open" else outcome.verdict,
                 name,
                 _typed(_number(outcome), console),
                 count(outcome.rows_read),
@@ -57,7 +75,7 @@ def print_runs(runs: Sequence[Run], n_earlier: int) -> None:
             began = ""
     if n_earlier:
         console.print(f"{counted(n_earlier, 'earlier run')} left out", markup=False)
-    console.print(table)
+    print_table(console, table)
 
 
 def print_status(status: Status) -> None:
@@ -70,13 +88,36 @@ def print_status(status: Status) -> None:
         else "no",
         "last run": _last(status),
     }
+    if status.last is not None:
+        failed = {name: one.message for name, one in status.last.outcomes.items() if one.message}
+        lines |= {f"  {name} failed": message for name, message in failed.items()}
     width = max(map(len, lines))
     console = stdout_console()
     for name, text in lines.items():
         console.print(f"{name:{width}}  {_typed(text, console)}", markup=False)
 
 
+def _before(reading: Reading, outcomes: Sequence[Outcome | None]) -> str:
+    """What a number was in the last of the runs that have it."""
+    found = [
+        one
+        for outcome in outcomes
+        if outcome is not None
+        for one in outcome.readings
+        if one.measure == reading.measure
+    ][-_RECENT:]
+    if not found:
+        return ""
+    found.sort(key=lambda one: one.number)
+    least, most = found[0].value, found[-1].value
+    text = least if least == most else f"{least} to {most}"
+    return f"{text} in {counted(len(found), 'run')}"
+
+
 def _number(outcome: Outcome) -> str:
+    if outcome.message:
+        more = "..." if len(outcome.message) > _LONGEST else ""
+        return f"{outcome.message[:_LONGEST]}{more}"
     return "" if outcome.main is None else f"{outcome.main.label} {outcome.main.against}"
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import xarray as xr
 from rich.table import Table
 
-from bigkd.cli.printing import kernel_text, new_table, plus_minus, rows_text, stdout_console
+from bigkd.cli.printing import (
+    kernel_text,
+    new_table,
+    plus_minus,
+    print_table,
+    rows_text,
+    stdout_console,
+)
 
 _ROWS_SHOWN = 5
 
@@ -43,7 +50,7 @@ def print_comparison(result: xr.Dataset) -> None:
                 pair = result.sel(test=test, reference=reference)
                 table.add_row(str(test), str(reference), *_pair_cells(pair, between))
     console.print(f"{kernel_text(result.attrs)}, rho {result.attrs['rho']:g}", markup=False)
-    console.print(table)
+    print_table(console, table)
 
 
 def print_summary(summary: xr.Dataset) -> None:

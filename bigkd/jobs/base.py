@@ -18,8 +18,19 @@ class Part(BaseModel):
     )  # fmt: skip
 
 
+class KeyProblem(ValueError):
+    """What is wrong with one key below the part that is looked at."""
+
+    def __init__(self, path: tuple[str, ...], message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 def located(value: str, info: ValidationInfo) -> str:
-    """The path `value`, seen from the folder of the job file; URLs stay as they are."""
+    """The path `value`, seen from the folder of the job file; URLs stay as they are.
+
+    In a job file ``~`` is the home of whoever runs it, as in a shell.
+    """
     if "\0" in value:
         raise ValueError("must be a path without NUL characters")
     folder = (info.context or {}).get("folder")
@@ -28,7 +39,15 @@ def located(value: str, info: ValidationInfo) -> str:
         raise ValueError(problem)
     if folder is None or "://" in value:
         return value
-    return str(Path(folder) / value)
+    if value.startswith("$"):
+        raise ValueError(
+            f"must be a path without variables of the environment, which are not replaced; write "
+            f"it out, or begin it with ~; got {value!r}"
+        )
+    try:
+        return str(Path(folder) / Path(value).expanduser())
+    except RuntimeError as error:
+        raise ValueError(f"begins with ~, and nobody's home is known by {value!r}") from error
 
 
 def _count(value: Any) -> Any:

@@ -242,6 +242,7 @@ def _planned(
                 if not isinstance(error, BigkdError):
                     raise
                 problems.append(Problem(error.exit_code, f"{name}: {error}"))
+                note = "not planned to its end, for there is a problem"
     passes = tuple(_pass(one, workers) for one in stage.passes)
     written = max((one.bytes_written for one in stage.passes), default=0)
     driver = max(0.0, time.monotonic() - began - stage.task_seconds)

@@ -13,6 +13,16 @@ from bigkd.jobs.explain import Path
 _TAGS = ("bool", "float", "int", "map", "null", "seq", "str", "timestamp")
 _MOST_BITS = 64
 _TOO_LARGE = f"a whole number has more than {_MOST_BITS} bits"
+_PLAINER = {
+    "found character '\\t' that cannot start any token": "a tab; YAML is indented with spaces",
+    "mapping values are not allowed here": (
+        "a ':' is out of place; the line above may lack its own, or a space after it"
+    ),
+    "expected <block end>, but found '<block mapping start>'": (
+        "indented otherwise than the keys it stands beside"
+    ),
+}
+"""What YAML's parser complains of most, in other words."""
 
 
 class Document(NamedTuple):
@@ -65,7 +75,8 @@ def read_yaml(text: str, name: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
-        raise JobFileError(f"{name}{at}: {error.problem}.") from error
+        problem = _PLAINER.get(str(error.problem), error.problem)
+        raise JobFileError(f"{name}{at}: {problem}.") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         why = " ".join(str(error).split())
         raise JobFileError(f"{name}: not YAML: {why}.") from error
@@ -116,6 +127,8 @@ def _plain(loader: _Loader, node: yaml.Node, path: Path, lines: dict[Path, int])
             lines[*path, at] = item.start_mark.line + 1
             items.append(_plain(loader, item, (*path, at), lines))
         return items
+    if ":" in node.value and node.tag.endswith((":int", ":float")):
+        return node.value  # a time such as 10:30:00, and no number to the base of 60
     value = loader.construct_object(node)
     if _is_too_large(value):
         raise yaml.MarkedYAMLError(problem=_TOO_LARGE, problem_mark=node.start_mark)

@@ -12,6 +12,9 @@ Path = tuple[str | int, ...]
 _TAGS = ("name", "kind")
 """Keys that tell which of several models a mapping is."""
 
+_OF_KEY = "[key]"
+"""What pydantic puts behind a key that is itself wrong."""
+
 _MOST_LETTERS = 1000
 
 
@@ -47,6 +50,7 @@ def dotted(path: Path) -> str:
 def _problem(detail: ErrorDetails, model: type[BaseModel], data: Any) -> Problem:
     path = _path_in(data, detail["loc"])
     kind, given = detail["type"], detail["input"]
+    path += getattr(detail.get("ctx", {}).get("error"), "path", ())
     if kind == "extra_forbidden":
         fields = {k: v for p in _parts(model, path[:-1], data) for k, v in p.model_fields.items()}
         known = sorted(fields, key=lambda name: not fields[name].is_required())
@@ -58,7 +62,7 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: Any) -> Problem
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         known = [value for part in _parts(model, path, data) for value in _choices(part)]
         return Problem(path, _wrong_tag(detail, [str(value) for value in known]))
-    if kind in ("model_type", "model_attributes_type"):
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
         return Problem(path, f"must be a mapping of keys to values; got {_shown(given)}.")
     message = detail["msg"].replace("Input should be", "must be")
     if message.startswith("Value error, "):
@@ -83,6 +87,8 @@ def _path_in(data: Any, loc: Path) -> Path:
     at = data
     for number, part in enumerate(loc):
         inside = part in at if isinstance(at, Mapping) else isinstance(at, list)
+        if part == _OF_KEY:
+            break
         if inside:
             at = at[part]
         # What is not there is a tag, unless it comes last: then it is the key that is missing.

@@ -36,6 +36,17 @@ def load_job(path: str | Path, *, data: Mapping[str, str] | None = None) -> Job:
     JobFileError
         If it cannot be read or holds a mistake: every mistake with its line and key, what was
         expected and what was given.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "job.yaml"
+    ...     _ = file.write_text("distance: {x: today.zarr, y: s3://archive/old.zarr}")
+    ...     job = load_job(file)
+    >>> job.distance.y.path, job.distance.kernel.bandwidth
+    ('s3://archive/old.zarr', 'median')
     """
     file = Path(path)
     reader = _READERS.get(file.suffix)
@@ -64,7 +75,7 @@ def _with_paths(values: Any, data: Mapping[str, str], name: str) -> Any:
             raise JobFileError(f"{name} has no data called {key!r} to give a path.")
     found = {} if not isinstance(named, dict) else dict(named)
     for key, path in data.items():
-        place = path if "://" in path else str(Path(path).absolute())
+        place = path if "://" in path else str(Path(path).expanduser().absolute())
         found[key] = {**found[key], "path": place} if isinstance(found[key], dict) else place
     return {**values, "data": found} if data else values
 
@@ -78,7 +89,10 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise JobFileError(f"{file} does not exist (looked in {Path.cwd()}).") from error
-    except (OSError, ValueError) as error:  # not text, or a name that cannot be one
+    except UnicodeDecodeError as error:
+        line = file.read_bytes()[: error.start].count(b"\n") + 1
+        raise JobFileError(f"{file}, line {line}: not text in UTF-8; save it as such.") from error
+    except (OSError, ValueError) as error:  # a name that cannot be one
         raise JobFileError(f"{file} cannot be read: {error}.") from error
 
 

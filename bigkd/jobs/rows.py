@@ -48,18 +48,18 @@ class RowsPart(Part):
         self.open(self.name)
 
     def _opened(self, name: str, **beside: str | None) -> Source:
-        def opened() -> Source:
-            return open_rows(
-                self.path,
-                name=name,
-                columns=None if self.columns is None else tuple(self.columns),
-                block_rows=self.block_rows,
-                missing=self.missing,
-                image_size=self.size,
-                **beside,
-            )
+        how: dict[str, Any] = {
+            "columns": None if self.columns is None else tuple(self.columns),
+            "block_rows": self.block_rows,
+            "missing": self.missing,
+            "image_size": self.size,
+            **{what: path for what, path in beside.items() if path is not None},
+        }
 
-        return open_rows(taken(f"{self.model_dump_json()} {beside}", opened), name=name)
+        def opened() -> Source:
+            return open_rows(self.path, name=name, **how)
+
+        return open_rows(taken(f"{self.path} {how}", opened), name=name)
 
 
 class WeightedRowsPart(RowsPart):
@@ -158,7 +158,10 @@ def collections_of(part: Any) -> Iterator[RowsPart]:
 
 
 def named_data(part: type[BaseModel], values: Any, data: Mapping[str, Any], used: set[str]) -> Any:
-    """`values` of a `part` with what is in `data` in the place of its names, noted in `used`."""
+    """`values` of a `part` with what is in `data` in the place of its names.
+
+    Names and paths that it says are noted in `used`.
+    """
     if not isinstance(values, Mapping):
         return values
     found = dict(values)
@@ -189,7 +192,7 @@ def _is_mapping(part: type[BaseModel], name: str) -> bool:
 
 
 def _of_name(value: Any, data: Mapping[str, Any], used: set[str]) -> Any:
-    if isinstance(value, str) and value in data:
-        used.add(value)
-        return data[value]
-    return value
+    if not isinstance(value, str):
+        return value
+    used.add(value)
+    return data.get(value, value)

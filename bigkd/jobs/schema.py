@@ -6,6 +6,7 @@ named ``comparisons``. Keys and defaults are those of the Python functions.
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -13,13 +14,14 @@ from pydantic import (
     AfterValidator,
     Field,
     JsonValue,
+    ModelWrapValidatorHandler,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from bigkd.config import STALL_SECONDS
-from bigkd.jobs.base import Bytes, Location, Part, Positive, SchedulerName
+from bigkd.jobs.base import Bytes, KeyProblem, Location, Part, Positive, SchedulerName
 from bigkd.jobs.clusters import ClusterPart
 from bigkd.jobs.clusters.here import LocalPart
 from bigkd.jobs.comparisons import (
@@ -74,9 +76,9 @@ class SheetPart(Part):
     @model_validator(mode="after")
     def _sheet(self) -> Self:
         if self.sheet is not None and Path(self.sheet).suffix not in (".html", ".png"):
-            raise ValueError(f"has a sheet that must end in .html or .png; got {self.sheet!r}")
+            raise KeyProblem(("sheet",), f"must end in .html or .png; got {self.sheet!r}")
         if self.images is not None and self.sheet is None:
-            raise ValueError("has images, which are for a sheet; name the sheet's file, too")
+            raise KeyProblem(("images",), "is for a sheet; name the sheet's file, too")
         return self
 
 
@@ -202,7 +204,7 @@ class EntryPart(WhatPart, SheetPart):
     def _whole(self) -> Self:
         if self.key is None:
             raise ValueError(f"expected one of {', '.join(COMPARISONS)}: what is made")
-        _require_fitting(self, self, "")
+        _require_fitting(self, self, ())
         return self
 
 
@@ -256,66 +258,75 @@ class Job(WhatPart):
         wanted = bool(self.comparisons or self.output.history) if kept is None else kept
         return wanted and store is not None and self.run.keep_checkpoints
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _by_name(cls, values: Any) -> Any:
-        """Data in the place of their names."""
+    def _by_name(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Data in the place of their names; all of them used, where nothing else is wrong."""
         found, unused = with_data(values)
-        if unused:
-            raise ValueError(f"names the data {unused[0]!r}, which nothing uses; leave them out")
-        return found
+        job = handler(found)
+        for name, meant in unused.items():
+            hint = f" Perhaps {meant!r}, which is no name of data, means it" if meant else ""
+            raise KeyProblem(("data", name), f"is used by nothing; leave it out.{hint}")
+        return job
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.comparisons:
             self._require_several()
         elif self.key is None:
-            raise ValueError(f"expected one of {', '.join(COMPARISONS)}: what the job makes")
-        else:
-            _require_fitting(self, self.output, "output.")
-        if self.cluster is not None and self.run.scheduler is not None:
             raise ValueError(
-                "has cluster and run.scheduler; both say where it runs, so leave one out"
+                f"expected comparisons, or one of {', '.join(COMPARISONS)}: what the job makes"
+            )
+        else:
+            _require_fitting(self, self.output, ("output",))
+        if self.cluster is not None and self.run.scheduler is not None:
+            raise KeyProblem(
+                ("run", "scheduler"), "and cluster both say where it runs; leave one out"
             )
         if self.output.report is not None and self.output.history is None:
-            raise ValueError("has output.report, which shows a history; name output.history, too")
+            raise KeyProblem(
+                ("output", "report"), "is a page on a history; name output.history, too"
+            )
         return self
 
     def _require_several(self) -> None:
         if self.key is not None:
-            raise ValueError(
-                f"has comparisons and, beside them, {self.key}; put it there under a name"
-            )
-        if self.fail_if.given or self.output.sheet is not None:
-            raise ValueError(
-                "has comparisons, which have each their own fail_if and sheet; put them there"
-            )
+            raise KeyProblem((self.key,), "stands beside comparisons; put it there under a name")
+        if self.fail_if.given:
+            raise KeyProblem(("fail_if",), "is for each of the comparisons; put it there")
+        if self.output.sheet is not None:
+            raise KeyProblem(("output", "sheet"), "is for each of the comparisons; put it there")
 
 
-def _require_fitting(what: WhatPart, sheet: SheetPart, prefix: str) -> None:
+def _require_fitting(what: WhatPart, sheet: SheetPart, at: tuple[str, ...]) -> None:
     """Raise ValueError for thresholds of what is not made, or a picture of it."""
     made = what.comparison
     for name, needed in what.fail_if.unjudged(made.judged).items():
-        raise ValueError(f"has fail_if.{name}, which is for comparisons that make {needed}")
+        raise KeyProblem(("fail_if", name), f"is for comparisons that make {needed}")
     if sheet.sheet is None:
         return
     if made.sheet_name is None:
-        raise ValueError(
-            f"{prefix}sheet is a picture of modes, of did, of mmdpca or of a background; the job "
-            f"makes none of them"
+        raise KeyProblem(
+            (*at, "sheet"),
+            "is a picture of modes, of did, of mmdpca or of a background; none of them is made",
         )
     if what.modes is not None and what.modes.n_top == 0:
-        raise ValueError("a contact sheet shows the top rows; modes.n_top must be at least 1")
+        raise KeyProblem(
+            ("modes", "n_top"), "must be at least 1: a contact sheet shows the top rows"
+        )
     if what.did is not None and len(what.did.lams) != 1:
-        raise ValueError("asks for a picture of what matches, which is of one lam; give one")
+        raise KeyProblem(("did", "lam"), "must be one number for a picture of what matches")
     if what.modes is None and sheet.images is not None:
-        raise ValueError(f"has {prefix}images, which is for modes; leave it out")
+        raise KeyProblem((*at, "images"), "is for modes; leave it out")
 
 
-def with_data(values: Any) -> tuple[Any, list[str]]:
-    """Values of a job with its data in the place of their names, and the names not used."""
+def with_data(values: Any) -> tuple[Any, dict[str, str]]:
+    """Values of a job with its data in the place of their names.
+
+    Also the names that nothing uses, each with a path of the job that is spelled nearly so.
+    """
     if not isinstance(values, Mapping) or not isinstance(values.get("data"), Mapping):
-        return values, []
+        return values, {}
     data, entries = values["data"], values.get("comparisons")
     used: set[str] = set()
     found = _with_data(values, data, used)
@@ -323,11 +334,14 @@ def with_data(values: Any) -> tuple[Any, list[str]]:
         found["comparisons"] = {
             name: _with_data(entry, data, used) for name, entry in entries.items()
         }
-    return found, [name for name in data if name not in used]
+    paths = [word for word in used if word not in data]
+    return found, {
+        name: "".join(get_close_matches(str(name), paths, n=1)) for name in data if name not in used
+    }
 
 
 def _with_data(values: Any, data: Mapping[str, Any], used: set[str]) -> Any:
-    """`values` of an entry with the collections that it names; notes which it uses."""
+    """`values` of an entry with the collections that it names; notes in `used` what it says."""
     if not isinstance(values, Mapping):
         return values
     return {

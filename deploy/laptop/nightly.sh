@@ -4,7 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 
 for attempt in 1 2 3; do
-    said=$(.venv/bin/bigkd run nightly.yaml --quiet 2>&1)
+    said=$(.venv/bin/bigkd run nightly.yaml 2>&1)
     code=$?
     printf '%s attempt %s, exit code %s\n%s\n' "$(date -Is)" "$attempt" "$code" "$said" >>nightly.log
     [[ $code -eq 5 ]] || break # a cluster fault: the next attempt goes on from there

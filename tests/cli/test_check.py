@@ -76,6 +76,8 @@ def test_check__ends_as_the_run_would(check, folder, change, code, message):
     assert "Problem: " in done.stderr
     assert message in done.stderr
     assert "Nothing stands in its way" not in done.stdout
+    assert "drift: not planned to its end" in done.stdout
+    assert "no pass: done here" not in done.stdout
 
 
 def test_check__plans_for_another_place(check):

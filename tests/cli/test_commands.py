@@ -271,7 +271,7 @@ def test_parse_kernel__refuses(text, message):
         (Job, {"modes": {"test": "a"}}, "REFERENCE is missing"),
         (Job, {"modes": {"test": {"path": ""}, "reference": "b"}}, "TEST must be a path"),
         (RunPart, {"scheduler": "slurm"}, "--scheduler must be 'sync'"),
-        (OutputPart, {"sheet": "a.pdf"}, "the command has a sheet that must end in"),
+        (OutputPart, {"sheet": "a.pdf"}, "the picture's file must end in"),
         (ModesPart, {"test": "a", "reference": "b", "n_modes": 0}, "--n-modes must be greater"),
     ],
 )

@@ -255,9 +255,9 @@ def test_run__carries_out_jobs(bigkd, pictures):
         ),
         (
             [*PAIR, "--lam", "1,2", "--match", "a.png"],
-            "asks for a picture of what matches, which is",
+            "--lam must be one number for a picture of what matches",
         ),
-        ([*PAIR, "--match", "a.pdf"], "sheet that must end in .html or .png"),
+        ([*PAIR, "--match", "a.pdf"], "the picture's file must end in .html or .png"),
         ([*PAIR, "--x-kernel", "median"], "--x-kernel must be gaussian, laplace, matern"),
         (
             [*PAIR, "--x-kernel", "gaussian:median"],

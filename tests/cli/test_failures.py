@@ -62,7 +62,7 @@ def spoilt(folder):
         ("test.npy", ["--memory-limit", "lots"], 2, "--memory-limit must be a positive number"),
         ("test.npy", ["--memory-limit", "1 kB"], 2, "one task needs"),
         ("test.npy", ["--block-rows", "0"], 2, "--block-rows must be greater than or equal to 1"),
-        ("test.npy", ["--sheet", "a.pdf"], 2, "has a sheet that must end in .html or .png"),
+        ("test.npy", ["--sheet", "a.pdf"], 2, "the picture's file must end in .html or .png"),
         ("test.npy", ["--sheet", "a.png"], 2, "images must have shape"),
         ("test.npy", ["--resume"], 2, "nothing to resume from: name the store with --out"),
         ("test.npy", ["--n-mods", "3"], 2, "No such option '--n-mods'"),

@@ -11,9 +11,11 @@ import pytest
 from rich.console import Console
 
 from bigkd.cli import run_tables
+from bigkd.io import load_history
 from bigkd.io.locks import lock
 from bigkd.jobs import load_job, run_job
 from bigkd.jobs.published import begun
+from bigkd.jobs.report import read_history
 
 JOB = """
 comparisons:
@@ -64,8 +66,10 @@ def test_run__ends_with_a_table_of_verdicts(folder, bigkd):
     write_job(folder)
     found = bigkd("run", "job.yaml", "--progress", "none")
     assert found.exit_code == 3
-    first, _, *lines = found.stdout.splitlines()
+    first, second, _, *lines = found.stdout.splitlines()
     assert first == "It differs: drift and new_modes exceeded a threshold."
+    assert second.startswith("Began ")
+    assert second.endswith(" rows read, 0 reused.")
     drift = next(line for line in lines if line.startswith("drift"))
     assert "differs" in drift
     assert "> 0.1 " in drift
@@ -80,6 +84,31 @@ def test_run__says_in_the_table_what_failed(folder, bigkd):
     assert found.exit_code == 4
     assert found.stdout.startswith("It failed: drift and new_modes failed.")
     assert "drift failed: " in found.stderr
+    assert "Wrote the results" not in found.stderr
+    assert "drift failed      x: row 0" in bigkd("status", "job.yaml").stdout
+    assert "is not finite" in bigkd("history", "job.yaml").stdout
+
+
+def test_run__says_how_it_was_before(nights, bigkd):
+    write_job(nights)
+    again = bigkd("run", "job.yaml", "--progress", "none")
+    drift = next(line for line in again.stdout.splitlines() if line.startswith("drift"))
+    before = json.loads(bigkd("history", "job.yaml", "--json").stdout)["runs"][0]
+    value = before["comparisons"]["drift"]["numbers"][0]["value"]
+    assert f"{value:.4g} in 2 runs" in drift
+    assert "Resumed" not in again.stderr
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_tables__are_whole_in_a_terminal_of_any_width(nights, monkeypatch, capsys, width):
+    monkeypatch.setattr(run_tables, "stdout_console", lambda: Console(width=width, soft_wrap=True))
+    account = read_history(load_history("history.zarr"))
+    run_tables.print_runs(account.runs, 0)
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert text.count("exceeded") == 3
+    for name in ("rows read", "reused", "took", "new_modes", "drift"):
+        assert name in text
 
 
 def test_run__table_does_without_signs_that_the_terminal_lacks(folder, monkeypatch):

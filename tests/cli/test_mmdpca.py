@@ -22,7 +22,8 @@ from bigkd.jobs.comparisons import (
 from bigkd.jobs.data import DataPart
 from bigkd.jobs.schema import RunPart
 from bigkd.kernels import Matern
-from tests.cli.test_processes import finish, wait_for_segments
+from tests.cli.test_processes import finish
+from tests.cluster.harm import wait_until_stopped
 
 FIT = ("mmdpca", "rows.npy", "--k", 2, "--scheduler", "sync")
 
@@ -241,8 +242,8 @@ def test_run__carries_out_jobs(bigkd, folder):
 @pytest.mark.slow
 def test_process__killed_and_resumed_gives_the_same_bits(start, folder, bigkd, monkeypatch):
     make = (*map(str, FIT), "--method", "nystrom", "--n-landmarks", "50", "--block-rows", "10")
-    process = start(*make, "--out", "result.zarr", pause=0.1)
-    wait_for_segments(folder, "result.zarr", 3)
+    process = start(*make, "--out", "result.zarr", stop_at=82)
+    wait_until_stopped(process.pid)
     process.send_signal(signal.SIGKILL)
     code, out, _ = finish(process)
     assert (code, out) == (-signal.SIGKILL, "")
@@ -326,7 +327,7 @@ PROJECT = ("mmdpca-project", "rows.npy")
         ([*FIT, "--method", "moments"], "method='moments' needs a kernel with finitely many momen"),
         (["mmdpca", "field.zarr", "--k", "2", "--dim", "tim"], "dim='tim' is not a dimension of "),
         ([*FIT, "--pictures", "a.png"], "images must have shape (n, y, x) or (n, y, x, channel)"),
-        ([*FIT, "--pictures", "a.pdf"], "sheet that must end in .html or .png; got 'a.pdf'."),
+        ([*FIT, "--pictures", "a.pdf"], "picture's file must end in .html or .png; got 'a.pdf'."),
         ([*FIT, "--resume"], "nothing to resume from: name the store with --out"),
         ([*FIT, "--out", "rows.npy"], "would be written over or into mmdpca.data"),
         ([*FIT, "--memory-limit", "1000"], "one task needs"),

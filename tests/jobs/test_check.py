@@ -14,8 +14,9 @@ from distributed import LocalCluster
 
 from bigkd.engine import connections, pairs, session, stripes, tiles, timing
 from bigkd.io import load_history
+from bigkd.io.locks import lock
 from bigkd.io.sources import FileSource
-from bigkd.jobs import check, load_job, run_job
+from bigkd.jobs import check, load_job, readiness, run_job
 
 Usage = namedtuple("Usage", "total used free")
 TAIL = "output: {store: out/result.zarr}\nrun: {scheduler: sync, keep_checkpoints: false}\n"
@@ -292,3 +293,30 @@ def test_check__finds_a_folder_that_cannot_be_written(load, folder, monkeypatch)
         f"output.store: {folder}/out/result.zarr cannot be written; {folder} is not writable."
     )
     assert found.exit_code == 4
+
+
+def test_require_room__adds_up_what_goes_to_one_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(20, 10, 10))
+    for sizes, n_problems in (((4, 6), 0), ((5, 6), 1)):
+        problems = readiness.Problems()
+        readiness.require_room(
+            {str(tmp_path / "new" / str(at)): size for at, size in enumerate(sizes)}, problems
+        )
+        assert [problem.exit_code for problem in problems] == [4] * n_problems
+
+
+@pytest.mark.parametrize("held", ["out/result.zarr", "kept"])
+def test_require_ready__tells_of_every_lock_that_is_held(load, folder, held):
+    job = load(
+        f"modes: {{{KINDS['modes']}}}",
+        "output: {store: out/result.zarr}\nrun: {checkpoint: kept, scheduler: sync}\n",
+    )
+    problems, path = readiness.Problems(), folder / f"{held}.lock"
+    with lock(path):
+        readiness.require_ready(job, problems)
+        holder = json.loads(path.read_bytes())
+    assert [problem.exit_code for problem in problems] == [75]
+    assert f"{held}.lock is held by process {os.getpid()}" in problems.pop().message
+    path.write_text(json.dumps({**holder, "began": 1.0}))  # the number is another process's now
+    readiness.require_ready(job, problems)
+    assert problems == []

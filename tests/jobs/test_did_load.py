@@ -109,15 +109,15 @@ PAIR = "did:\n  f: a.npy\n  g: b.npy\n"
         ),
         (
             PAIR + "  lam: [1, 2]\noutput: {sheet: a.png}\n",
-            "line 1: asks for a picture of what matches, which is of one lam; give one.",
+            "line 4: did.lam must be one number for a picture of what matches.",
         ),
         (
             PAIR + "output: {sheet: a.png, images: b.npy}\n",
-            "line 1: has output.images, which is for modes; leave it out.",
+            "line 4: output.images is for modes; leave it out.",
         ),
         (
             "did_matrix:\n  collection: a\noutput: {sheet: a.png}\n",
-            "line 1: output.sheet is a picture of modes, of did, of mmdpca or of a background; th",
+            "line 3: output.sheet is a picture of modes, of did, of mmdpca or of a background; no",
         ),
         ("did_matrix:\n  collection: a\n  others: b\n", "is not a key here. Did you mean other?"),
         ("did_matrix:\n  collection: a\n  other: {p: b}\n", "line 3: did_matrix.other.path is"),

@@ -8,6 +8,7 @@ import xarray as xr
 
 from bigkd.io import append_run, load_history
 from bigkd.jobs.history import run_dataset
+from bigkd.jobs.published import publish
 from bigkd.jobs.records import ComparisonRecord, Judgement, RunRecord
 
 RESULT = xr.Dataset(
@@ -112,6 +113,28 @@ def test_history__of_runs_is_read_back(tmp_path):
     np.testing.assert_array_equal(found["drift.eigenvalue"], [[3, 2], [nan, nan], [3, nan]])
     assert found["drift.mmd2"].attrs == {"long_name": "distance", "units": "1"}
     assert found["time"].dtype == "datetime64[ns]"
+
+
+JOB = "modes: {test: a.npy, reference: b.npy}\noutput: {history: h.zarr}\n"
+
+
+def test_publish__of_a_run_that_is_there_adds_it_if_it_found_something_else(load, tmp_path):
+    job, less = load(JOB), RESULT.isel(mode=[0]).assign(mmd2=np.nan)
+    publish(job, record(drift(), run_id="one"))
+    for _ in range(2):
+        assert publish(job, record(drift(less), run_id="two")).run_id == "two"
+    other = publish(job, record(drift(less.assign(n_pairs=6)), run_id="two")).run_id
+    found = load_history(tmp_path / "h.zarr")
+    assert found["run_id"].values.tolist() == ["one", "two", other]
+    assert found["drift.n_pairs"].values.tolist() == [5.0, 5.0, 6.0]
+
+
+def test_publish__of_trouble_has_its_exit_code_unless_a_comparison_failed(load, tmp_path):
+    (tmp_path / "h.zarr").write_text("something else")
+    for comparison, code in ((drift(), 4), (FAILED, 2)):
+        night = record(comparison, run_id=f"with-{code}")._replace(exit_code=2)
+        done = publish(load(JOB), night)
+        assert (done.exit_code, done.trouble[:27]) == (code, "The history was not written")
 
 
 @pytest.mark.parametrize("text", ["\udcff", "<b>", 'a"\n', "\0"])

@@ -34,6 +34,7 @@ modes:
   sampling: orthogonal
   frequency_tolerance: 1e-2
   n_top: 16
+  top_share: 0.5
   alpha: 0.05
   n_draws: 99
   seed: 7
@@ -68,6 +69,7 @@ method = "finc"
 sampling = "orthogonal"
 frequency_tolerance = 1e-2
 n_top = 16
+top_share = 0.5
 alpha = 0.05
 n_draws = 99
 seed = 7
@@ -238,7 +240,7 @@ def test_kernel_field__refuses(given, message):
         ),
         (
             "output: {}\n",
-            "line 1: expected one of modes, distance, two_sample, distance_matrix, co",
+            "line 1: expected comparisons, or one of modes, distance, two_sample, dis",
         ),
         ("modes: 3\n", "line 1: modes must be a mapping of keys to values; got 3."),
         ("", "line 1: expected a mapping with a key such as 'modes:'; got an empty file."),
@@ -257,11 +259,11 @@ def test_kernel_field__refuses(given, message):
         (MINIMAL + "run:\n  memory_limit: much\n", "line 5: run.memory_limit must be a positive"),
         (
             MINIMAL + "output:\n  sheet: a.pdf\n",
-            "line 4: output has a sheet that must end in .html",
+            "line 5: output.sheet must end in .html or .png",
         ),
         (
             MINIMAL + "output:\n  images: a.npy\n",
-            "line 4: output has images, which are for a sheet",
+            "line 5: output.images is for a sheet; name the",
         ),
         (MINIMAL + "  n_top: 0\noutput: {sheet: a.png}\n", "modes.n_top must be at least 1"),
         (MINIMAL + "version: 2\n", "line 4: version must be 1; got 2."),
@@ -315,13 +317,29 @@ def test_load__names_every_mistake_at_once_in_the_order_of_lines(load):
     assert lines == ["1", "2", "3", "5"]
 
 
+def test_load__knows_homes_and_times(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/homes/me")
+    (tmp_path / "job.yaml").write_text(
+        "data: {a: ~/a.npy, b: '~nobody-of-that-name/b.npy'}\n"
+        "modes: {test: a, reference: b}\noutput: {store: ~/out}\n"
+        "cluster: {kind: slurm, cores: 1, memory: 1 GB, walltime: 10:30:00}\n"
+    )
+    with pytest.raises(JobFileError, match="nobody's home is known by '~nobody-of-that-name/b"):
+        load_job(tmp_path / "job.yaml")
+    job = load_job(tmp_path / "job.yaml", data={"b": "~/b.npy"})
+    assert job.modes.test.path == "/homes/me/a.npy"
+    assert job.modes.reference.path == "/homes/me/b.npy"
+    assert job.output.store == "/homes/me/out"
+    assert job.cluster.walltime == "10:30:00"
+
+
 def test_load__refuses_what_is_no_job_file(tmp_path):
     with pytest.raises(JobFileError, match="does not exist"):
         load_job(tmp_path / "nowhere.yaml")
     with pytest.raises(JobFileError, match="a job file ends in"):
         load_job(tmp_path / "job.json")
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(JobFileError, match="cannot be read"):
+    (tmp_path / "binary.yaml").write_bytes(b"modes:\n\xff\xfe\x00")
+    with pytest.raises(JobFileError, match="line 2: not text in UTF-8"):
         load_job(tmp_path / "binary.yaml")
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(JobFileError, match="cannot be read"):

@@ -123,12 +123,12 @@ FIT = "mmdpca:\n  data: a.npy\n  k: 2\n"
         ),
         (
             FIT + "output: {sheet: a.png, images: b.npy}\n",
-            "line 1: has output.images, which is for modes; leave it out.",
+            "line 4: output.images is for modes; leave it out.",
         ),
         (
             "mmdpca_project: {data: a, fit: b}\noutput: {sheet: a.png}\n",
-            "line 1: output.sheet is a picture of modes, of did, of mmdpca or of a background; the"
-            " job makes none of them.",
+            "line 2: output.sheet is a picture of modes, of did, of mmdpca or of a background; "
+            "none of them is made.",
         ),
         ("mmdpca_project: {data: a}\n", "mmdpca_project.fit is missing: store of a result of mmd"),
         ("mmdpca_project: {data: a, fit: 3}\n", "mmdpca_project.fit must be a path, as text; got"),

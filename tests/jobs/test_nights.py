@@ -10,7 +10,7 @@ import zarr
 
 from bigkd import errors
 from bigkd.engine import stripes
-from bigkd.io import load_dataset, load_history
+from bigkd.io import load_dataset, load_history, zarr_rows
 from bigkd.io.small_files import files_at, read_record, write_record
 from bigkd.jobs import load_job, run_job
 
@@ -275,3 +275,11 @@ def test_job__takes_paths_from_the_caller(night, tmp_path, source):
     )
     with pytest.raises(errors.JobFileError, match="no data called 'today'"):
         load_job(tmp_path / "job.yaml", data={"today": "x"})
+
+
+def test_nights__look_at_a_store_as_often_as_passes_and_comparisons_end(night, monkeypatch):
+    looks, look = [], zarr_rows.folder_status
+    monkeypatch.setattr(zarr_rows, "folder_status", lambda path: looks.append(path) or look(path))
+    night()
+    opened, drift, new_modes = 2, 2, 2  # gaps and names; the end of each pass, and of each
+    assert len(looks) == 2 * (opened + drift + new_modes)

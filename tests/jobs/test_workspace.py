@@ -86,6 +86,38 @@ def test_workspace__leaves_alone_what_it_did_not_make(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"mine.txt", "deadbeef"}
 
 
+def test_workspace__removes_what_killed_runs_left_beside_its_result(tmp_path):
+    for name in (".out[1].zarr.0123abcd.partial", f".out[1].zarr.scratch/{TOKEN}/0.zarr"):
+        (tmp_path / name).mkdir(parents=True)
+    others = {".out1.zarr.0123abcd.partial", ".out[1].zarr.0123abcde.partial"}
+    for name in others:
+        (tmp_path / name).mkdir()
+    with workspace(str(tmp_path / "out[1].zarr")):
+        assert {path.name for path in tmp_path.iterdir()} == {"out[1].zarr.lock", *others}
+
+
+def test_workspace__that_keeps_nothing_leaves_no_tiles_after_a_fault(tmp_path):
+    tiles = tmp_path / ".out.zarr.partial"
+
+    def work():
+        tiles.mkdir()
+        (tiles / "zarr.json").write_text('{"attributes": {"bigkd_unfinished": {}}}')
+        raise ZeroDivisionError
+
+    out = str(tmp_path / "out.zarr")
+    with pytest.raises(ZeroDivisionError), workspace(out, keep_checkpoints=False):
+        work()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workspace__does_what_comes_afterwards_at_last_and_under_its_lock(tmp_path):
+    seen = []
+    with workspace(str(tmp_path / "out.zarr")) as place:
+        segment(tmp_path / "out.zarr.checkpoint")
+        place.afterwards.append(lambda: seen.extend(path.name for path in tmp_path.iterdir()))
+    assert seen == ["out.zarr.lock"]
+
+
 def test_workspace__locks_a_folder_of_checkpoints_of_its_own(tmp_path):
     shared = str(tmp_path / "shared")
     with (
