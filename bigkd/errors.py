@@ -25,7 +25,11 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-_SECRET = re.compile("SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIAL|KEY", re.IGNORECASE)
+_WORDS = "SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|KEY|AUTHORIZATION|CONNECTION_?STRING"
+_SECRET = re.compile(f"{_WORDS}|PASS$", re.IGNORECASE)
+_INSIDE = re.compile(
+    rf"(?:{_WORDS})\w*[\"']?\s*[=:]\s*[\"']?([^\s\"',;&]+)", re.IGNORECASE
+)  # AccountKey=..., {"secret": "..."}
 _LEAST_SECRET = 8
 _IN_URLS = (
     (re.compile(r"://[^\s'\"<>]*@"), "://***@"),
@@ -37,8 +41,8 @@ def without_secrets(text: str) -> str:
     """`text` with ``***`` in place of secrets, for messages that others worded.
 
     Those are what environment variables hold whose name speaks of a secret, a token, a password or
-    a key, from 8 characters on, unless it is the path of a file; and user names and queries of
-    URLs.
+    a key, or what follows such a name inside of one (``AccountKey=...``, ``{"secret": ...}``), from
+    8 characters on, unless it is the path of a file; and user names and queries of URLs.
     """
     for value in sorted(set(_secrets()), key=len, reverse=True):
         text = text.replace(value, "***")
@@ -49,9 +53,11 @@ def without_secrets(text: str) -> str:
 
 def _secrets() -> Iterator[str]:
     for name, value in os.environ.items():
-        if _SECRET.search(name) and len(value) >= _LEAST_SECRET and not _is_path(value):
-            yield value
-            yield quote(value, safe="")
+        whole = [value] if _SECRET.search(name) else []
+        for secret in (*whole, *_INSIDE.findall(value)):
+            if len(secret) >= _LEAST_SECRET and not _is_path(secret):
+                yield secret
+                yield quote(secret, safe="")
 
 
 def _is_path(value: str) -> bool:

@@ -149,6 +149,14 @@ def _remote(url: str, *, read_only: bool = False) -> FsspecStore:
     return FsspecStore.from_url(url, storage_options=how, read_only=read_only)
 
 
+async def _has_objects(store: FsspecStore) -> bool:
+    """Whether there is more than the empty key that marks a folder for some servers."""
+    async for key in store.list_prefix(""):
+        if key.strip("/") not in ("", store.path.strip("/")):
+            return True
+    return False
+
+
 async def _listed(store: FsspecStore) -> list[str]:
     return [name async for name in store.list_dir("")]
 
@@ -218,7 +226,7 @@ def _state(target: str) -> str:
     """
     if "://" in target:
         store: Any = _remote(target, read_only=True)
-        empty = sync(store.is_empty(""))
+        empty = not sync(_has_objects(store))
     else:
         path = Path(target)
         empty = not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir()))

@@ -204,7 +204,8 @@ class Bucket:
         except FileNotFoundError:
             return {}
         skipped = len(self._root) + 1
-        return {path[skipped:]: str(info.get("ETag", "")) for path, info in found.items()}
+        keys = {path[skipped:]: str(info.get("ETag", "")) for path, info in found.items()}
+        return {key: tag for key, tag in keys.items() if key and not key.endswith("/")}
 
 
 def files_at(path: str | Path) -> Files:

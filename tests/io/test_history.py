@@ -132,6 +132,9 @@ def test_append_run__keeps_meaning_and_units(tmp_path):
             assert found["x"].attrs == {"long_name": "distance", "units": "1"}
             assert found["seconds"].attrs == {"long_name": "how long"}
             assert found["seconds"].dtype == np.float64
+    run["x"].attrs = {"long_name": "what the first run said counts"}
+    append_run(tmp_path / "h.zarr", run, run_id="b")
+    assert load_history(tmp_path / "h.zarr")["x"].attrs["long_name"] == "distance"
 
 
 def test_append_run__again_changes_nothing(tmp_path):
@@ -168,10 +171,11 @@ def test_append_run__refuses_names_of_runs_that_are_paths(tmp_path, run_id):
         ({"run": 1.0}, "cannot be a variable"),
         ({"x": 1j}, "expected one number"),
         ({"x": np.timedelta64(1, "s")}, "expected one number"),
-        ({"x": [0.0] * 5000}, "expected one number"),
+        ({"x": [0.0] * 4097}, "expected one number"),
         ({"x": ("n", ["a"])}, "expected one number"),
         ({"x": ("../n", [1.0])}, "dimension"),
         ({"x": ("run", [1.0])}, "dimension"),
+        ({"x": ("run_digest", [1.0])}, "is a variable and a dimension"),
         ({"x": ((), np.array(b"raw", dtype=object))}, "keeps numbers, text and times"),
     ],
 )
@@ -296,6 +300,17 @@ def test_load_history__notices_chunks_from_elsewhere(tmp_path):
         load_history(path)
 
 
+def test_load_history__notices_rows_of_another_history_before_its_own(tmp_path):
+    """Whole ones with their digests: the digest after them is of what was there."""
+    path, other = tmp_path / "h.zarr", tmp_path / "other.zarr"
+    for place, x in ((path, 1.0), (other, 2.0)):
+        appended(place, {name: {"x": x} for name in "abcde"})
+    for name in ("x", "run_digest"):
+        shutil.copy(other / name / "c" / "0", path / name / "c" / "0")
+    with pytest.raises(StoreError, match=r"runs 3 \(d\) do not match"):
+        load_history(path)
+
+
 @pytest.mark.parametrize("key", ["zarr.json", "d.mmd/c/2", "run_id/c/0", "run_digest/c/2"])
 def test_append_run__to_a_damaged_history_loses_nothing(tmp_path, key):
     path = tmp_path / "h.zarr"
@@ -309,6 +324,38 @@ def test_append_run__to_a_damaged_history_loses_nothing(tmp_path, key):
     assert_holds(tmp_path / "h.zarr.i.zarr", {"i": {"x": 1.0}})
     (path / key).write_bytes(content)
     assert append_run(path, a_run(x=1.0), run_id="i")
+
+
+def test_append_run__to_whole_rows_that_come_from_elsewhere_loses_nothing(tmp_path):
+    for name, x in (("h.zarr", 1.0), ("other.zarr", 2.0)):
+        appended(tmp_path / name, {"a": {"x": x}})
+    path = tmp_path / "h.zarr"
+    shutil.copy(tmp_path / "other.zarr" / "x" / "c" / "0", path / "x" / "c" / "0")
+    before = kept(path)
+    with pytest.raises(StoreError, match=r"runs 0 \(a\) do not match.*put into .*h.zarr.b.zarr"):
+        append_run(path, a_run(x=1.0), run_id="b")
+    assert kept(path) == before
+
+
+@pytest.mark.parametrize(("look", "chunks_are_written"), [(1, False), (2, True)])
+def test_append_run__looks_for_its_lock_before_it_writes(
+    tmp_path, monkeypatch, look, chunks_are_written
+):
+    path, looks = tmp_path / "h.zarr", []
+    appended(path, {"a": {"x": 1.0}})
+    before = kept(path)
+
+    def lost(self):
+        looks.append(True)
+        if len(looks) == look:
+            raise LockedError("taken over")
+
+    monkeypatch.setattr("bigkd.io.locks.Lock.require", lost)
+    with pytest.raises(LockedError, match="taken over"):
+        append_run(path, a_run(x=2.0), run_id="b")
+    assert (kept(path)["x/c/0"] != before["x/c/0"]) == chunks_are_written
+    assert kept(path)["zarr.json"] == before["zarr.json"]
+    assert load_history(path)["x"].values.tolist() == [1.0]
 
 
 def test_append_run__mends_metadata_that_the_root_knows_better(tmp_path):

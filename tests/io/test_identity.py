@@ -2,6 +2,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import dask.array as da
@@ -89,6 +90,23 @@ def test_identity__of_arrays_is_their_content():
     assert identity(X[None]) != identity(X[:, None])
 
 
+@pytest.mark.parametrize("other", [np.zeros((20, 3, 2), "f4"), np.zeros((20, 2, 3), "i4")])
+def test_block_identities__follow_shape_and_type_of_rows(tmp_path, other):
+    found = []
+    for rows in (np.zeros((20, 2, 3), "f4"), other):
+        np.save(tmp_path / "x.npy", rows)
+        later(tmp_path / "x.npy")
+        found.append(open_rows(tmp_path / "x.npy", name="rows").block_identities())
+    assert len(found[0]) == 1
+    assert found[0] != found[1]
+
+
+def test_identity__of_dask_from_where_nobody_tells_is_never_the_same(monkeypatch):
+    monkeypatch.setattr("bigkd.io.sources.url_status", lambda _: None)
+    source = replace(open_rows(da.from_array(X, 5), name="rows"), origin="http://host/x.zarr")
+    assert source.identity() != source.identity()
+
+
 def test_identity__of_dask_is_how_it_is_made():
     assert identity(da.from_array(X, 5)) == identity(da.from_array(X.copy(), 5))
     assert identity(da.from_array(X, 5)) != identity(da.from_array(X, 4))
@@ -119,6 +137,7 @@ def move_metadata(path):
 @pytest.mark.parametrize("change", [rewrite_chunk, remove_chunk, move_metadata])
 def test_identity__of_a_store_follows_any_change(tmp_path, change):
     path = store(tmp_path / "x")
+    later(path)  # clocks of file systems are coarse: two writes may have one time
     before = identity(path, missing="fill")
     change(path)
     assert identity(path, missing="fill") != before
@@ -162,6 +181,18 @@ def test_identity__is_the_same_in_another_process(tmp_path):
     found = [run([sys.executable, "-c", script]).stdout.split() for _ in range(2)]
     assert found[0] == found[1]
     assert len(set(found[0])) == len(makers)
+
+
+def test_block_identities__of_pictures_in_another_folder_differ(tmp_path):
+    """Of equal names, sizes and times, as archives give them."""
+    image = pytest.importorskip("PIL.Image")
+    found = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        image.new("RGB", (4, 4), "red" if name == "one" else "blue").save(tmp_path / name / "0.bmp")
+        later(tmp_path / name)
+        found.append(open_rows(tmp_path / name, name="rows").block_identities())
+    assert found[0] != found[1]
 
 
 def test_identity__of_a_copy_elsewhere_differs(tmp_path):

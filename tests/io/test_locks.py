@@ -1,5 +1,6 @@
 """Locks, in folders and in buckets: who runs keeps them, who does not loses them."""
 
+import errno
 import json
 import os
 import signal
@@ -268,6 +269,30 @@ def test_lock__that_is_there_and_cannot_be_read_is_not_waited_for_without_end(tm
     (tmp_path / "out.lock").symlink_to(tmp_path / "nothing")
     with pytest.raises(LockedError, match="held by another job"), lock(tmp_path / "out.lock"):
         pass
+
+
+def test_lock__leaves_no_file_on_a_full_disk(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(StoreError, match="Make room"), lock(tmp_path / "out.lock"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lock__whose_file_was_replaced_while_it_was_waited_for_is_another(tmp_path, monkeypatch):
+    path = tmp_path / "out.lock"
+    path.write_bytes(b"old")
+
+    def waited(*_):
+        path.unlink()
+        path.write_bytes(b"new")
+
+    monkeypatch.setattr(locks.fcntl, "flock", waited)
+    assert not locks._File(path).replace(lambda _: True, b"mine")
+    assert path.read_bytes() == b"new"
 
 
 def test_lock__does_not_count_pauses_of_the_one_who_waits(monkeypatch):

@@ -16,6 +16,7 @@ from bigkd import did
 from bigkd.errors import DataError, InputError, StoreError
 from bigkd.io import (
     TiledArray,
+    append_run,
     is_store,
     load_dataset,
     load_state,
@@ -162,12 +163,21 @@ class KilledError(Exception):
     """The process is gone."""
 
 
+@pytest.fixture(params=["memory", "bucket"])
+def sampled(request):
+    """Where stores are made, and of how many steps one is tried: HTTP takes long."""
+    if request.param == "memory":
+        return "memory://tiles", 1
+    return request.getfixturevalue("bucket"), 5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
-def test_tiles__of_a_killed_call_are_taken_up_again(bucket, replaced, monkeypatch):
+def test_tiles__of_a_killed_call_are_taken_up_again(sampled, replaced, monkeypatch):
     """A call that ends before its n-th write or deletion, for every n."""
-    for number in itertools.count():
-        target = f"{bucket}/killed/{replaced}/{number}.zarr"
+    root, step = sampled
+    for number in itertools.count(step // 2, step):
+        target = f"{root}/killed/{replaced}/{number}.zarr"
         if replaced:
             fill(in_tiles(target, "before"), -VALUES)
             finish(in_tiles(target, "before"))
@@ -217,6 +227,17 @@ def test_states__damaged_on_an_object_store_are_replaced(bucket):
         file.write(b"{}")
     save_state(target, (np.ones(3),), token="t")
     assert is_store(target)
+
+
+def test_stores__are_written_where_an_empty_key_marks_a_folder(bucket):
+    s3fs.S3FileSystem().call_s3("put_object", Bucket="bigkd", Key="marked/x.zarr/", Body=b"")
+    s3fs.S3FileSystem().call_s3("put_object", Bucket="bigkd", Key="marked/h.zarr/", Body=b"")
+    target = f"{bucket}/marked/x.zarr"
+    save_dataset(small(), target, kind="thing")
+    assert is_store(target)
+    with pytest.raises(InputError, match="exists already"):
+        save_dataset(small(), target, kind="thing")
+    assert append_run(f"{bucket}/marked/h.zarr", xr.Dataset({"x": 1.0}), run_id="a")
 
 
 def test_matrix__on_an_object_store(bucket):

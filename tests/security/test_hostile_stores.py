@@ -16,9 +16,11 @@ import zarr
 from bigkd.errors import BigkdError, DataError, EmptyInputError, InputError, StoreError
 from bigkd.io import (
     TiledArray,
+    append_run,
     is_store,
     load_array,
     load_dataset,
+    load_history,
     open_labelled,
     open_rows,
     open_tiled,
@@ -26,6 +28,7 @@ from bigkd.io import (
     save_dataset,
     save_state,
 )
+from bigkd.io.bounds import require_small_frames
 from tests.security.hostile import KIND, edit, sign, small, stored
 
 ENORMOUS = 10**18
@@ -150,6 +153,34 @@ def test_dataset__whose_chunks_would_not_fit_is_refused(tmp_path, monkeypatch, b
     )
     with pytest.raises(StoreError, match=f"{name}/c/0 says that it takes"):
         load_dataset(path, kind=KIND)
+
+
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        (b"\x20\xff", 255),
+        (b"\x60\xff\xff", 65_791),
+        (b"\xa0\x40\x42\x0f\x00", 1_000_000),
+        (b"\x80\x58\x40\x42\x0f\x00", 1_000_000),
+        (b"\xe1\x07\x40\x42\x0f\x00\x00\x00\x00\x00", 1_000_000),
+    ],
+)
+def test_require_small_frames__reads_every_kind_of_header(monkeypatch, head, size):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 100}))
+    with pytest.raises(StoreError, match=f"x/c/0 says that it takes {size:,} bytes"):
+        require_small_frames("somewhere", {"x/c/0": b"\x28\xb5\x2f\xfd" + head})
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_history__whose_chunks_would_not_fit_is_refused(tmp_path, monkeypatch, bomb):
+    append_run(tmp_path / "h.zarr", xr.Dataset({"x": 1.0}), run_id="a")
+    content = BOMBS[bomb](numcodecs.Zstd(level=1))
+    (tmp_path / "h.zarr" / "x" / "c" / "0").write_bytes(content)
+    monkeypatch.setattr(
+        "psutil.virtual_memory", lambda: type("Memory", (), {"available": 5 * 10**6})
+    )
+    with pytest.raises(StoreError, match="x/c/0 says that it takes"):
+        load_history(tmp_path / "h.zarr")
 
 
 def make_matrix(path):

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from bigkd.cli import commands
 from bigkd.errors import InputError, JobFileError
-from bigkd.jobs import load_job
+from bigkd.jobs import load_job, run_job
 from bigkd.jobs.places import locations, require_apart
 
 BEGIN = "modes:\n  test: a.npy\n  reference: b.npy\n"
@@ -59,10 +59,10 @@ def test_load__refuses_soon_and_runs_nothing(tmp_path, name):
     canary = tmp_path / "ran"
     path = tmp_path / "job.yaml"
     path.write_text(DOCUMENTS[name].replace("CANARY", str(canary)), encoding="utf-8")
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(JobFileError) as caught:
         load_job(path)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert not canary.exists()
     assert len(str(caught.value)) < 10_000
     assert not re.search("[\0\x07\x1b]", str(caught.value))
@@ -86,10 +86,10 @@ def test_load__refuses_soon_and_runs_nothing(tmp_path, name):
 def test_load__refuses_toml_soon(tmp_path, text):
     path = tmp_path / "job.toml"
     path.write_text(text)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(JobFileError):
         load_job(path)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,7 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "home" / "work").mkdir(parents=True)
     (tmp_path / "home" / "work" / "thesis").write_text("all my work")
     monkeypatch.chdir(tmp_path / "home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
@@ -135,12 +136,8 @@ def test_run__writes_no_result_over_what_is_there(home, store):
     before = {path: path.read_bytes() for path in home.parent.rglob("*") if path.is_file()}
     (home / "job.yaml").write_text(MODES + f"output: {{store: '{store}'}}\n")
     found = CliRunner().invoke(commands, ["run", "job.yaml"])
-    if store == "~":  # a folder of that name, as anywhere in Python
-        assert found.exit_code == 0
-        assert (home / "~" / "zarr.json").exists()
-    else:
-        assert found.exit_code in (2, 4), found.output
-        assert "Internal" not in found.output
+    assert found.exit_code in (2, 4), found.output
+    assert "Internal" not in found.output
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -167,6 +164,7 @@ def test_locations__finds_paths_and_nothing_else(tmp_path):
         ("link", "data.zarr", False),
         ("data.zarr", "link/x", False),
         ("s3://bucket/x/", "s3://bucket/x", False),
+        ("s3://bucket/x", "s3://bucket/x/", False),
         ("s3://bucket/x", "s3://bucket/x/y", False),
         ("data.zarr", "data.zarr.result", True),
         ("s3://bucket/x", "s3://bucket/xy", True),
@@ -182,6 +180,38 @@ def test_require_apart__keeps_results_off_the_data(tmp_path, monkeypatch, read, 
         return
     with pytest.raises(InputError, match=r"output.store .* over or into modes.test"):
         require_apart({"modes.test": read}, {"output.store": written})
+
+
+@pytest.mark.parametrize(
+    ("read", "key"),
+    [
+        ("new.png", "new.sheet"),
+        ("log.jsonl", "run.progress_log"),
+        ("kept", "run.checkpoint"),
+        ("h.zarr", "output.history"),
+        ("r.html", "output.report"),
+    ],
+)
+@pytest.mark.parametrize("images", [False, True])
+def test_run_job__keeps_all_that_it_writes_off_the_data(tmp_path, read, key, images):
+    test, shown = ("a.npy", read) if images else (read, "a.npy")
+    (tmp_path / "job.yaml").write_text(
+        f"comparisons:\n  new:\n    modes: {{test: {test}, reference: b.npy}}\n"
+        f"    sheet: new.png\n    images: {shown}\n"
+        f"output: {{store: out, history: h.zarr, report: r.html}}\n"
+        f"run: {{checkpoint: kept, progress_log: log.jsonl}}\n"
+    )
+    with pytest.raises(InputError, match=f"{key} .*over or into new.*{read}"):
+        run_job(load_job(tmp_path / "job.yaml"))
+
+
+def test_run_job__has_no_history_in_the_place_of_a_result(tmp_path):
+    (tmp_path / "job.yaml").write_text(
+        "comparisons:\n  new:\n    modes: {test: a.npy, reference: b.npy}\n"
+        "output: {store: out, history: out/new.zarr}\n"
+    )
+    with pytest.raises(InputError, match=r"output.history and new's store are both"):
+        run_job(load_job(tmp_path / "job.yaml"))
 
 
 def test_require_apart__wants_places_that_differ(tmp_path):

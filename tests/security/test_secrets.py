@@ -27,6 +27,7 @@ from bigkd.io import (
 )
 from bigkd.io.urls import plain_location, url_problem
 from bigkd.jobs import load_job
+from bigkd.jobs.failures import told
 from bigkd.summaries import Mean
 from tests.engine.helpers import generated, reduce
 
@@ -161,12 +162,54 @@ def test_without_secrets__hides_what_the_environment_calls_a_secret(environment)
     assert without_secrets(plain) == plain
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said", "shown"),
+    [
+        ("DB_PASS", "pass-word", "pass-word", "***"),
+        ("PGPASSWD", "pass-word", "pass-word", "***"),
+        ("LDAP_PASSPHRASE", "pass-word", "pass-word", "***"),
+        ("GOOGLE_CREDENTIALS", "cred-ential", "cred-ential", "***"),
+        ("HTTP_AUTHORIZATION", "Basic Zm9v", "Basic Zm9v", "***"),
+        ("AZURE_STORAGE_CONNECTION_STRING", f"Name=x;AccountKey={SECRET}==;Suffix=y",
+         f"x: {SECRET}==; y", "x: ***; y"),
+        ("FSSPEC_S3", f'{{"key": "AKIA-1234", "secret": "{SECRET}"}}',
+         f"AKIA-1234 with {SECRET}", "*** with ***"),
+        ("SOME_KEY", "8letters", "8letters", "***"),
+        ("SOME_KEY", "7letter", "7letter", "7letter"),
+        ("SOME_KEY", "/abcdefgh", "/abcdefgh", "***"),
+        ("COMPASS_ROSE", "north-west", "north-west", "north-west"),
+        ("DATA", "keys: /etc/hosts and so", "/etc/hosts and so", "/etc/hosts and so"),
+    ],
+)  # fmt: skip
+def test_without_secrets__knows_a_secret_by_its_name(monkeypatch, name, value, said, shown):
+    monkeypatch.setenv(name, value)
+    assert without_secrets(said) == shown
+
+
+def test_without_secrets__hides_all_of_the_longer_of_two(monkeypatch):
+    monkeypatch.setenv("ONE_TOKEN", "abcdefgh")
+    monkeypatch.setenv("OTHER_TOKEN", "abcdefgh-and-more")
+    assert without_secrets("abcdefgh-and-more") == "***"
+
+
 def test_errors__hide_secrets_of_those_they_quote(environment):
     error = StoreError(f"refused (ClientError: {SECRET} is no key)")
     assert str(error) == "refused (ClientError: *** is no key)"
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is StoreError
     assert str(again) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError, "server said ***"),
+        (StoreError, "server said ***"),
+        (RuntimeError, "internal error: RuntimeError: server said ***"),
+    ],
+)
+def test_told__hides_secrets_in_what_is_said_of_a_comparison(environment, error, said):
+    assert told(error(f"server said {SECRET}")) == said
 
 
 @pytest.mark.parametrize("error", [RuntimeError, OSError, StoreError, KeyboardInterrupt])
