@@ -11,6 +11,7 @@ settings.register_profile(
     "default",
     max_examples=50,
     deadline=None,
+    derandomize=os.environ.get("BIGKD_CI") == "1",  # what has passed passes again
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("ci", settings.get_profile("default"), max_examples=300, derandomize=True)

@@ -3,18 +3,19 @@
 import datetime
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.cluster.harm import send
+from tests.cluster.harm import send, wait_for
 
 
 def certificates(folder):
@@ -65,7 +66,7 @@ def scheduler(folder, *, tls=None):
     options = [] if tls is None else ["--protocol=tls", *tls_flags(tls)]
     command = ["--host=127.0.0.1", "--port=0", "--no-dashboard", f"--scheduler-file={told}"]
     with _process(folder, "scheduler", "distributed.cli.dask_scheduler", *command, *options):
-        yield json.loads(appeared(told))["address"]
+        yield told_address(told)
 
 
 @contextmanager
@@ -77,14 +78,29 @@ def worker(folder, address, *, tls=None, name="worker", module="distributed.cli.
         yield process
 
 
-def appeared(path, seconds=60):
-    """The text of a file once it is there and has some."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if path.exists() and (text := path.read_text()):
-            return text
-        time.sleep(0.05)
-    raise TimeoutError(f"{path} did not appear; there are {list(path.parent.iterdir())}")
+def told_address(path):
+    """The address in a scheduler's file, once that is there and whole."""
+    found = []
+
+    def is_whole():
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            found.append(json.loads(path.read_text())["address"])
+        return found
+
+    wait_for(is_whole)
+    return found[0]
+
+
+def free_ports(number):
+    """Ports that nobody listens on, of those that the system gives to nobody by itself."""
+    with ExitStack() as stack:
+        found = []
+        while len(found) < number:
+            each = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                each.bind(("127.0.0.1", random.SystemRandom().randrange(10_000, 32_000)))
+                found.append(each.getsockname()[1])
+        return found
 
 
 @contextmanager

@@ -5,12 +5,12 @@ import secrets
 import signal
 import socket
 import subprocess
-import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.cluster.harm import send
+from tests.cluster.harm import send, wait_for
+from tests.cluster.processes import free_ports
 from tests.conftest import require_tool
 
 CORES = 8  # that SLURM believes in
@@ -38,6 +38,8 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=2
 MinJobAge=2
+MessageTimeout=60
+BatchStartTimeout=60
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=16000
 PartitionName=test Nodes={host} Default=YES State=UP
 """
@@ -54,20 +56,24 @@ def running_slurm(folder):
     (folder / "munge" / "key").write_bytes(secrets.token_bytes(1024))
     (folder / "munge" / "key").chmod(0o400)
     host = socket.gethostname().partition(".")[0]
-    ports = _free_ports(2)
+    ports = free_ports(2)
     (folder / "slurm.conf").write_text(
         _CONFIGURATION.format(folder=folder, host=host, ports=ports, cores=CORES)
     )
     munge = [f"--{name}-file={folder}/munge/{name}" for name in ("key", "pid", "log", "seed")]
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
-        for name, options in (
-            ("munged", ["--foreground", "--force", f"--socket={folder}/munge/socket", *munge]),
-            ("slurmctld", ["-D", "-c"]),
-            ("slurmd", ["-D", "-N", host]),
+        for name, options, is_ready in (
+            (
+                "munged",
+                ["--foreground", "--force", f"--socket={folder}/munge/socket", *munge],
+                (folder / "munge" / "socket").exists,
+            ),
+            ("slurmctld", ["-D", "-c"], lambda: "is UP" in slurm("scontrol", "ping")),
+            ("slurmd", ["-D", "-N", host], lambda: "idle" in slurm("sinfo", "-h", "-o", "%T")),
         ):
             stack.enter_context(_daemon(folder / "logs" / name, tools[name], *options))
-        _until(lambda: "idle" in slurm("sinfo", "--noheader", "--format=%T"), folder)
+            _until(is_ready, folder)
         try:
             yield folder
         finally:
@@ -79,34 +85,22 @@ def running_slurm(folder):
 def slurm(command, *options):
     """What a command of SLURM prints; nothing if it fails."""
     done = subprocess.run(
-        [require_tool(command), *options], capture_output=True, text=True, check=False, timeout=30
+        [require_tool(command), *options], capture_output=True, text=True, check=False, timeout=90
     )
     return done.stdout.strip()
 
 
-def until_empty(seconds=20):
-    """Whether SLURM's queue gets empty."""
-    end = time.monotonic() + seconds
-    while (found := slurm("squeue", "--noheader")) and time.monotonic() < end:
-        time.sleep(0.1)
-    return not found
+def wait_until_empty():
+    """Return when SLURM's queue is empty."""
+    wait_for(lambda: not slurm("squeue", "--noheader"))
 
 
-def _until(ready, folder, seconds=30):
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            logs = [path.read_text()[-2000:] for path in (folder / "logs").iterdir()]
-            raise TimeoutError("SLURM is not ready:\n" + "\n".join(logs))
-        time.sleep(0.1)
-
-
-def _free_ports(number):
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+def _until(is_ready, folder):
+    try:
+        wait_for(is_ready)
+    except TimeoutError as error:
+        logs = [path.read_text()[-2000:] for path in (folder / "logs").iterdir()]
+        raise TimeoutError("SLURM is not ready:\n" + "\n".join(logs)) from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from bigkd import distance
 from bigkd.kernels import Gaussian
 from tests.cluster.test_happy import assert_identical
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(900, 3)), RNG.normal(size=(700, 3)) + 0.3

@@ -21,9 +21,10 @@ from bigkd.io import open_rows
 from bigkd.kernels import Gaussian
 from bigkd.summaries import KernelSum, Mean, SecondMoment
 from tests.cluster.conftest import started
+from tests.cluster.harm import wait_for
 from tests.engine.helpers import assert_same_bits, everything, generated, reduce, reduce_pairs
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 def collections(seed=0):
@@ -163,13 +164,11 @@ def refuse_connection(block):
 
 def assert_released(client):
     """No future is left, and the scheduler forgets the tasks."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        if left == 0 and not client.futures:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{left} tasks and {client.futures} are left")
+    wait_for(lambda: not client.futures and client.run_on_scheduler(n_tasks) == 0)
+
+
+def n_tasks(dask_scheduler):
+    return len(dask_scheduler.tasks)
 
 
 def test_pass__leaves_nothing_behind(two_workers):
@@ -190,8 +189,12 @@ def test_address__is_enough(two_workers):
     source = generated(100, 10)
     found = reduce(everything(3), source, scheduler=address)
     assert_same_bits(found, reduce(everything(3), source))
-    clients = two_workers.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
-    assert {name for name in clients if name != "fire-and-forget"} == {two_workers.id}
+    wait_for(lambda: clients_of(two_workers) == {two_workers.id})  # the other one has left
+
+
+def clients_of(client):
+    names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
+    return {name for name in names if name != "fire-and-forget"}
 
 
 def test_current_client__is_used_and_stays_current(two_workers):
@@ -253,7 +256,7 @@ def test_nothing_answers__is_told_quickly(monkeypatch):
         open_runner("tcp://127.0.0.1:9"),
     ):
         pass
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
 
 
 def test_closed_client__is_told(two_workers):

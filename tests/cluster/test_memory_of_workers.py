@@ -9,7 +9,7 @@ from tests.cluster.conftest import started
 from tests.engine.helpers import generated
 from tests.engine.peak import resident
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
 
 BLOCK = 2_048
 

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from bigkd.cli import commands
 from bigkd.io import load_dataset
+from tests.cluster.harm import wait_for
 from tests.cluster.processes import certificates, scheduler, worker
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 TLS_SETTINGS = {
     "distributed.comm.tls.ca-file": "ca_file",
@@ -55,7 +56,7 @@ def run(tmp_path):
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
         began = time.monotonic()
         done = CliRunner().invoke(commands, ["run", str(tmp_path / "job.yaml"), *options])
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 100
         return done
 
     return run
@@ -122,10 +123,10 @@ def test_worker_of_another_authority__does_not_come_in(places, run, tmp_path):
         scheduler(tmp_path, tls=ours) as address,
         worker(tmp_path, address, tls=places["others"], name="stranger"),
     ):
-        done = run({"kind": "address", "address": address, "tls": ours, "wait_seconds": 3.0})
+        wait_for(lambda: "TLS handshake failed" in (tmp_path / "scheduler.log").read_text())
+        done = run({"kind": "address", "address": address, "tls": ours, "wait_seconds": 2.0})
         assert done.exit_code == 5
-        assert "no worker came to the address cluster within 3 s" in done.output
-        assert "TLS handshake failed" in (tmp_path / "scheduler.log").read_text()
+        assert "no worker came to the address cluster within 2 s" in done.output
 
 
 @pytest.mark.parametrize("name", ["ca_file", "cert", "key"])

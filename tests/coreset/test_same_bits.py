@@ -34,7 +34,7 @@ def test_coresets__have_the_same_bits_on_threads_and_after_a_resume(clusters, tm
 
 
 @pytest.mark.cluster
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("small_stripes")
 def test_coresets__have_the_same_bits_on_workers(clusters):
     rows = clusters(3000, 4).astype("f4")

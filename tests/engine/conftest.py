@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
@@ -32,3 +33,8 @@ def cluster():
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)

@@ -2,44 +2,18 @@
 
 import os
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import zarr
 
 from bigkd.engine.ledger import open_ledger
-from bigkd.errors import DataError
 from bigkd.io import open_rows
 from bigkd.summaries import Mean
+from tests.engine.growing import append, as_zarr, fresh, kept_pass
 from tests.engine.helpers import Census, assert_same_bits, everything, reduce
 
 pytestmark = pytest.mark.usefixtures("small_stripes")
-
-
-@pytest.fixture
-def rows():
-    return np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
-
-
-def as_zarr(rows, path, chunk=10):
-    return zarr.create_array(str(path), data=rows, chunks=(chunk, 3))
-
-
-def append(path, rows):
-    zarr.open_array(str(path), mode="a").append(rows)
-
-
-def kept_pass(path, folder, *, summary=None, block_rows=10):
-    """State of all rows, rows read and rows reused."""
-    with open_ledger() as ledger:
-        source = open_rows(path, name="x", block_rows=block_rows)
-        found = reduce(summary or everything(3), source, checkpoint=folder)
-    return found, ledger.rows_read, ledger.rows_reused
-
-
-def fresh(path, **options):
-    return reduce(everything(3), open_rows(path, name="x", block_rows=10, **options))
 
 
 @pytest.mark.parametrize("before", [10, 30, 50, 160, 170, 190, 390])
@@ -212,70 +186,6 @@ def test_ledger__names_all_that_an_equal_call_would_look_for(rows, tmp_path):
     assert kept_pass(path, folder)[1:] == (0, 200)
 
 
-def test_store_that_grows_while_it_is_read__gives_the_rows_that_were_there(rows, tmp_path, caplog):
-    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
-    as_zarr(rows[:195], path)
-    truth = fresh(path)
-
-    def grow(event):
-        if event.done == event.total:
-            append(path, rows[195:260])
-
-    source = open_rows(path, name="x", block_rows=10)
-    found = reduce(everything(3), source, checkpoint=folder, progress=grow)
-    assert_same_bits(found, truth)
-    assert "the next run reads them again" in caplog.text
-    found, read, reused = kept_pass(path, folder)
-    assert (read, reused) == (70, 190)
-    assert_same_bits(found, fresh(path))
-
-
-def test_block_that_changes_while_it_is_read__is_noticed(rows, tmp_path):
-    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
-    as_zarr(rows[:200], path)
-
-    def change(event):
-        if event.done == 100:
-            zarr.open_array(str(path), mode="a")[50:60] = 1.0
-
-    source = open_rows(path, name="x", block_rows=10)
-    with pytest.raises(DataError, match=r"1 of its 20 blocks were changed .* from row 50 on"):
-        reduce(everything(3), source, checkpoint=folder, progress=change)
-    found, read, _ = kept_pass(path, folder)
-    assert read in (10, 20)
-    assert_same_bits(found, fresh(path))
-
-
-def test_block_that_changes_while_it_is_read_and_is_put_back__is_read_again(rows, tmp_path):
-    path, folder, chunk = tmp_path / "x.zarr", tmp_path / "kept", tmp_path / "x.zarr/c/15/0"
-    as_zarr(rows[:200], path)
-    shutil.copy2(chunk, tmp_path / "chunk")
-
-    def change(event):
-        if event.done == 100:
-            zarr.open_array(str(path), mode="a")[150:160] = 1.0
-
-    source = open_rows(path, name="x", block_rows=10)
-    with pytest.raises(DataError, match="1 of its 20 blocks were changed"):
-        reduce(everything(3), source, scheduler="sync", checkpoint=folder, progress=change)
-    shutil.copy2(tmp_path / "chunk", chunk)
-    found, read, reused = kept_pass(path, folder)
-    assert (read, reused) == (20, 180)
-    assert_same_bits(found, fresh(path))
-
-
-def test_names_of_blocks__are_those_that_were_known_when_the_pass_began(rows, tmp_path):
-    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
-    as_zarr(rows[:200], path)
-    source = open_rows(path, name="x", block_rows=10)
-    source = replace(source, known=tuple(source.block_identities()))
-    zarr.open_array(str(path), mode="a")[150:160] = 1.0
-    with pytest.raises(DataError, match=r"1 of its 20 blocks were changed .* from row 150 on"):
-        reduce(everything(3), open_rows(source, name="y"), checkpoint=folder)
-    _, read, reused = kept_pass(path, folder)
-    assert (read, reused) == (20, 180)
-
-
 @pytest.mark.parametrize("row", [3, 17, 25])
 @pytest.mark.parametrize("column", [0, 2])
 def test_changed_chunk__of_several_in_a_block_is_noticed(rows, row, column, tmp_path):
@@ -286,40 +196,6 @@ def test_changed_chunk__of_several_in_a_block_is_noticed(rows, row, column, tmp_
     found, read, reused = kept_pass(path, tmp_path / "kept", block_rows=30)
     assert (read, reused) == (30, 90)
     assert_same_bits(found, reduce(everything(3), open_rows(path, name="x", block_rows=30)))
-
-
-def test_changed_blocks__in_the_middle_and_at_the_end_of_a_store_that_grows(rows, tmp_path):
-    path = tmp_path / "x.zarr"
-    as_zarr(rows[:195], path)
-
-    def change(event):
-        if event.done == 100:
-            append(path, rows[195:230])
-            zarr.open_array(str(path), mode="a")[50] = 1.0
-
-    source = open_rows(path, name="x", block_rows=10)
-    with pytest.raises(DataError, match="2 of its 20 blocks were changed"):
-        reduce(everything(3), source, checkpoint=tmp_path / "kept", progress=change)
-
-
-@pytest.mark.parametrize("kind", ["zarr", "npy"])
-def test_last_block__that_changes_without_growth_is_noticed(rows, kind, tmp_path):
-    path = tmp_path / f"x.{kind}"
-    if kind == "zarr":
-        as_zarr(rows[:10], path)
-    else:
-        np.save(path, rows[:10])
-
-    def change(event):
-        if event.done == event.total:
-            if kind == "zarr":
-                zarr.open_array(str(path), mode="a")[:] = 3.0
-            else:
-                np.save(path, rows[:10] + 3)
-
-    source = open_rows(path, name="x", block_rows=10)
-    with pytest.raises(DataError, match="1 of its 1 blocks were changed"):
-        reduce(everything(3), source, checkpoint=tmp_path / "kept", progress=change)
 
 
 def test_linked_chunks__are_read_and_looked_at(rows, tmp_path):

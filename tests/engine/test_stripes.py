@@ -11,6 +11,7 @@ from bigkd.engine.graph import join_tree
 from bigkd.engine.stripes import (
     CHAPTER_SEGMENTS,
     LONGEST_SEGMENT,
+    SINGLE_SEGMENTS,
     Stripe,
     cut_chapters,
     cut_segments,
@@ -162,3 +163,12 @@ def test_held_states__of_exact_summaries_do_not_grow():
 
 def test_bounds__of_generated_rows():
     assert list(pairwise(generated(10, 4).bounds)) == [(0, 4), (4, 8), (8, 10)]
+
+
+def test_held_states__are_one_more_where_an_earlier_call_kept_some():
+    assert held_states(1, exact=True, kept=True) == (2, 0)
+    assert held_states(1, exact=False, kept=True) == (1, 0)
+    assert (held_states(4, exact=True), held_states(4, exact=True, kept=True)) == ((2, 3), (3, 3))
+    assert held_states(400, exact=False, kept=True) == held_states(400, exact=False)
+    last = max(n for n in range(1, 1000) if len(cut_segments(n)) == SINGLE_SEGMENTS + 1)
+    assert [held_states(n, exact=True) for n in (last, last + 1)] == [(3, 3), (4, 4)]

@@ -39,6 +39,11 @@ def terminate(event, arguments):
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def stop(event, arguments):
+    """Go on when somebody says so: meanwhile others look, or do harm."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def fill_the_disk(event, arguments):
     """Nothing new can be made; what is there can be renamed and removed."""
     makes = event == "open" and arguments[2] & (os.O_CREAT | os.O_TRUNC)
@@ -54,7 +59,10 @@ def clock_back(event, arguments):
         time.time_ns = lambda: now_ns() - 10**18
 
 
-ONCE = {"kill": kill, "interrupt": interrupt, "terminate": terminate, "clock": clock_back}
+ONCE = {
+    "kill": kill, "interrupt": interrupt, "terminate": terminate, "stop": stop,
+    "clock": clock_back,
+}  # fmt: skip
 ALWAYS = {"full": fill_the_disk}
 
 
@@ -66,6 +74,7 @@ def run(arguments, folder, harm, streams):
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(f"{streams}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run with `&`
     stripes.STRIPE_WORK = 1  # every block is a task of its own
     counted = watch(str(folder), harm)
     try:

@@ -2,10 +2,8 @@
 
 import hashlib
 import multiprocessing
-import os
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +12,7 @@ import zarr
 from zarr.codecs import ZstdCodec
 
 from bigkd.io import load_history
+from tests.cluster.harm import send, wait_until_stopped
 from tests.survival.command import STREAMS, run
 
 JOB = """\
@@ -81,27 +80,31 @@ class Running(NamedTuple):
     """A run that goes on."""
 
     process: Any
-    streams: Any
+    streams: str
 
     def signal(self, number):
-        os.kill(self.process.pid, number)
+        send([self.process.pid], number)
 
-    def finish(self, timeout=60):
+    def until_stopped(self):
+        """Wait until it has stopped itself, as `Harm` says."""
+        wait_until_stopped(self.process.pid)
+
+    def finish(self, timeout=180):
         """How it ended."""
         self.process.join(timeout)
         assert not self.process.is_alive(), "the run hangs"
-        with self.streams:
-            out, err, changes = (
-                path.read_text() if path.exists() else ""
-                for path in (Path(self.streams.name) / name for name in STREAMS)
-            )
+        out, err, changes = (
+            path.read_text() if path.exists() else ""
+            for path in (Path(self.streams) / name for name in STREAMS)
+        )
+        shutil.rmtree(self.streams)
         return Ended(self.process.exitcode, out, err, int(changes or 0))
 
 
 def start(folder, harm=None, arguments=("run", "job.yaml")):
     """The command line as a process; forked from one that has imported bigkd, which takes long."""
-    streams = tempfile.TemporaryDirectory()
-    process = _CONTEXT.Process(target=run, args=(list(arguments), folder, harm, streams.name))
+    streams = tempfile.mkdtemp()
+    process = _CONTEXT.Process(target=run, args=(list(arguments), folder, harm, streams))
     process.start()
     return Running(process, streams)
 
@@ -109,19 +112,6 @@ def start(folder, harm=None, arguments=("run", "job.yaml")):
 def night(folder, harm=None, arguments=("run", "job.yaml")):
     """One run of the job, as cron would start it."""
     return start(folder, harm, arguments).finish()
-
-
-def wait_for(condition, seconds=30):
-    """Return when something has become true."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def n_files(folder):
-    """How much a run has kept so far."""
-    return sum(1 for _ in (folder / "nightly.checkpoint").rglob("*"))
 
 
 class Seen(NamedTuple):

@@ -30,7 +30,7 @@ from tests.survival.harness import (
 )
 from tests.survival.test_struck import assert_same
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(autouse=True)

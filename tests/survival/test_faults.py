@@ -9,19 +9,21 @@ import time
 import pytest
 
 from bigkd.io import load_history
-from tests.survival.harness import history_of, look, n_files, night, start, wait_for
+from tests.survival.command import Harm
+from tests.survival.harness import history_of, look, night, start
 from tests.survival.test_struck import assert_same
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 
 def test_interrupted_twice_quickly__ends_and_goes_on(nights, evening):
     work = evening(1)
-    running, before = start(work), n_files(work)
-    wait_for(lambda: n_files(work) > before + 50)
-    for _ in range(2):
-        running.signal(signal.SIGINT)
-        time.sleep(0.005)
+    running = start(work, Harm("stop", nights[1].changes // 2))
+    running.until_stopped()
+    for number in (signal.SIGINT, signal.SIGCONT):
+        running.signal(number)
+    time.sleep(0.005)
+    running.signal(signal.SIGINT)
     ended = running.finish()
     assert ended.code == 130
     assert "Traceback" not in ended.stderr
@@ -31,9 +33,10 @@ def test_interrupted_twice_quickly__ends_and_goes_on(nights, evening):
 
 def test_two_runs_at_once__one_waits_and_the_other_is_unharmed(nights, evening):
     work = evening(1)
-    first = start(work)
-    wait_for((work / "nightly.lock").exists)
+    first = start(work, Harm("stop", nights[1].changes // 2))
+    first.until_stopped()
     second = night(work)
+    first.signal(signal.SIGCONT)
     ended = first.finish()
     assert second.code == 75, second.stderr
     assert "nightly.lock is held by process" in second.stderr

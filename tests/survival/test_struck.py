@@ -8,7 +8,7 @@ import pytest
 from tests.survival.command import Harm
 from tests.survival.harness import look, night
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 CODES = {
     "kill": (-signal.SIGKILL,), "interrupt": (130,), "terminate": (130,), "full": (4, 0),

@@ -11,12 +11,12 @@ from bigkd.engine import stripes
 from bigkd.errors import ClusterError
 from bigkd.jobs import load_job, run_job
 from tests.cluster.conftest import started
-from tests.cluster.harm import send
+from tests.cluster.harm import send, wait_for, wait_until_stopped
 from tests.cluster.processes import scheduler, worker
-from tests.survival.harness import look, n_files, night, start, wait_for, write_job
+from tests.survival.harness import look, night, start, write_job
 from tests.survival.test_struck import assert_same
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 EVENTS = 30
 """So many times the progress of a run shows, at least."""
@@ -49,6 +49,10 @@ def pids(client):
     return list(client.run(os.getpid).values())
 
 
+def addresses(client):
+    return set(client.scheduler_info()["workers"])
+
+
 def until_done(work, progress):
     """Run the job until it goes through, as cron would, and how often it did not."""
     for failures in range(5):
@@ -79,28 +83,36 @@ def test_a_worker_that_hangs__is_given_up_and_the_next_run_goes_on(nights, eveni
         write_job(work, client.scheduler_info()["address"])
         text = (work / "job.yaml").read_text().replace("run: {", "run: {stall_seconds: 3, ")
         (work / "job.yaml").write_text(text)
-        victims = pids(client)
+        victims, before = pids(client), addresses(client)
         strike = Strike(lambda: send(victims, signal.SIGSTOP), 12)
-        with pytest.raises(ClusterError, match="nothing finished"):
-            run_job(load_job(work / "job.yaml"), progress=strike)
+        while strike.seen < 12:  # a machine that is slow at first looks like one that hangs
+            with pytest.raises(ClusterError, match="nothing finished"):
+                run_job(load_job(work / "job.yaml"), progress=strike)
         send(victims, signal.SIGKILL)
-        client.wait_for_workers(2, timeout=60)
+        wait_for(lambda: len(addresses(client) - before) == 2)
+        write_job(work, client.scheduler_info()["address"])
         record, _ = until_done(work, False)
     assert record.exit_code == 0
     write_job(work)
     assert_same(look(work), nights[1].after)
 
 
-def test_the_scheduler_killed__ends_the_run_and_the_next_one_goes_on(nights, evening, tmp_path):
+def test_the_scheduler_killed__ends_the_run_and_the_next_one_goes_on(
+    nights, evening, tmp_path, monkeypatch
+):
     """A client, a scheduler and a worker in a process of their own each."""
     work = evening(1)
-    with scheduler(tmp_path) as address, worker(tmp_path, address):
+    monkeypatch.setenv("STOP_IN", str(work / "nightly.checkpoint"))
+    monkeypatch.setenv("STOP_AFTER", "60")
+    module = "tests.survival.stopping_worker"
+    with scheduler(tmp_path) as address, worker(tmp_path, address, module=module) as stopping:
         with Client(address, set_as_default=False) as client:
             victim = client.run_on_scheduler(os.getpid)
         write_job(work, address)
-        running, before = start(work), n_files(work)
-        wait_for(lambda: n_files(work) > before + 30)
+        running = start(work)
+        wait_until_stopped(stopping.pid)
         send([victim], signal.SIGKILL)
+        send([stopping.pid], signal.SIGCONT)
         ended = running.finish()
     assert ended.code == 5, ended.stderr
     assert "Traceback" not in ended.stderr.rpartition("Error: ")[2]
