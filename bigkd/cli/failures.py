@@ -61,12 +61,17 @@ def _handling(handlers: Mapping[int, Any]) -> Iterator[None]:
     """Handle signals otherwise meanwhile; only the main thread can.
 
     SIGTERM, which schedulers send, interrupts as Ctrl-C does: locks go, checkpoints stay. What has
-    been interrupted is not interrupted again while it says so.
+    been interrupted is not interrupted again while it says so. A signal that the caller ignores,
+    as shells do for what runs in the background, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

@@ -142,6 +142,19 @@ def test_process__two_of_one_output(start, folder):
 
 @pytest.mark.slow
 @pytest.mark.cluster
+def test_process__on_a_local_cluster_tells_a_fault_of_the_data_once(start, folder):
+    rows = np.load(folder / "test.npy")
+    rows[3] = np.nan
+    np.save(folder / "bad.npy", rows)
+    local = [word if word != "sync" else "local" for word in FAST]
+    code, out, err = finish(start("modes", "bad.npy", "reference.npy", *local, "--quiet"))
+    assert (code, out) == (4, "")
+    assert err.startswith("Error: test: row 3 ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
 def test_process__local_cluster_gives_the_same_bits(start, folder, bigkd, monkeypatch):
     local = [word if word != "sync" else "local" for word in PAIR]
     code, _, err = finish(start(*local, "--out", "local.zarr"))
