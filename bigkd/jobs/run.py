@@ -70,6 +70,22 @@ def run_job(job: Job, *, resume: bool | None = None, progress: Reporting = None)
         If the cluster fails; run it again to go on.
     BigkdError
         As the function that makes the only result. What can be checked before rows are read is.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+    >>> with TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/tonight.npy", rows + 1.0)
+    ...     np.save(f"{folder}/reference.npy", rows)
+    ...     collections = {"x": f"{folder}/tonight.npy", "y": f"{folder}/reference.npy"}
+    ...     kernel = {"name": "gaussian", "sigma": 1.0}
+    ...     asked = {"distance": {**collections, "kernel": kernel}, "fail_if": {"above": 0.1}}
+    ...     record = run_job(Job.model_validate(asked))
+    >>> record.verdict, record.exit_code
+    ('exceeded', 3)
+    >>> bool(record.only.result["distance"] > 0.1)
+    True
     """
     require_places_apart(job)
     require_own_folder(job)
