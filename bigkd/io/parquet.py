@@ -82,7 +82,7 @@ class ParquetSource(Source):
         return names
 
     def _seen(self) -> list[tuple[Path, int, int]]:
-        return [(file, *file_status(file)) for file in self.files]
+        return [(file.resolve(), *file_status(file)) for file in self.files]
 
 
 def parquet_source(path: Path, *, name: str, columns: tuple[str, ...] | None) -> ParquetSource:

@@ -96,7 +96,10 @@ class ZarrSource(Source):
         return self.first_index(block) + row - self.bounds[block]
 
     def _where(self) -> tuple[Any, str]:
+        """The store, the same however its place is spelled, and the array in it."""
         store = self.array.store
+        if isinstance(store, LocalStore):
+            store = Path(store.root).resolve()
         return "memory" if isinstance(store, MemoryStore) else store, self.array.path
 
     def has_grown(self) -> bool:

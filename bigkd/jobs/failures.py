@@ -1,6 +1,7 @@
 """What is said of errors that do not end a run."""
 
 import logging
+import traceback
 from typing import Any
 
 from bigkd.errors import BigkdError, without_secrets
@@ -12,7 +13,8 @@ def told(error: Exception, logger: logging.Logger | None = None) -> str:
     if isinstance(error, BigkdError | OSError):
         return without_secrets(" ".join([str(error), *getattr(error, "__notes__", [])]))
     if logger is not None:
-        logger.error("an internal error", exc_info=error)
+        trace = "".join(traceback.format_exception(error))
+        logger.error("an internal error\n%s", without_secrets(trace).rstrip())
     return without_secrets(f"internal error: {type(error).__name__}: {error}")
 
 

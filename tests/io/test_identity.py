@@ -70,6 +70,23 @@ def test_identity__follows_files(tmp_path, kind):
     assert identity(data) != before
 
 
+@pytest.mark.parametrize("kind", ["npy", "zarr", "parquet"])
+def test_identity__is_one_however_the_path_is_spelled(tmp_path, kind, monkeypatch):
+    (tmp_path / "data").mkdir()
+    path = FILES[kind](tmp_path / "data")
+    (tmp_path / "link").symlink_to("data")
+    monkeypatch.chdir(tmp_path)
+    before = identity(path)
+    for spelling in (
+        f"link/{path.name}",
+        f"data/../link/{path.name}",
+        tmp_path / "link" / path.name,
+    ):
+        assert identity(spelling) == before
+        names = [open_rows(one, name="rows").block_identities() for one in (path, spelling)]
+        assert names[0] == names[1]
+
+
 @pytest.mark.parametrize("kind", FILES)
 def test_identity__follows_how_rows_are_cut(tmp_path, kind):
     data = FILES[kind](tmp_path)

@@ -247,7 +247,7 @@ def test_nights__of_choices_that_cannot_be_used_choose_anew_once(night, tmp_path
     assert "pins.json holds choices that drift cannot use" in caplog.text
     caplog.clear()
     assert night().exit_code == 0
-    assert caplog.text == ""
+    assert "pins.json" not in caplog.text
 
 
 def test_nights__a_sheet_that_cannot_be_drawn_leaves_the_other_comparisons(night):
