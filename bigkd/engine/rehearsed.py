@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,7 +107,7 @@ class RehearsedSession(Session):
         self._note(unit=unit, costs=costs)
         return timed.reduced
 
-    def _look_again(self, work: Work, graph: Graph) -> None:
+    def _look_again(self, work: Work, written: Mapping[str, Sequence[str]]) -> None:
         """Nothing was kept."""
 
     def _rows(self, work: RowsWork) -> tuple[Timed, TaskCosts]:

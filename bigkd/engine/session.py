@@ -2,8 +2,8 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -348,31 +348,41 @@ class Session:
         Kept states are taken for whole if their roots are. If a task finds that one is not, every
         byte of all is checked, once, and the run is begun anew without the damaged ones.
         """
-        thorough = False
+        thorough, written = False, dict[str, Sequence[str]]()
         while True:
             run = Run(self.runner.distributed)
             work = begin(run)
             graph = self._graph(work, run, thorough=thorough)
+            written |= graph.written
             try:
-                reduced = self._compute(graph, run, label=label, unit=unit)
+                with self._watched(work, written):
+                    return self._compute(graph, run, label=label, unit=unit)
             except DamagedStateError:
                 if thorough:
                     raise
                 thorough = True
-                continue
-            if self.settings.checkpoint is not None:
-                self._look_again(work, graph)
-            return reduced
 
-    def _look_again(self, work: Work, graph: Graph) -> None:
-        """Raise DataError if what was read is no longer what its states are named after.
+    @contextmanager
+    def _watched(self, work: Work, written: Mapping[str, Sequence[str]]) -> Iterator[None]:
+        """Look afterwards whether states are of what they are named after, however it ended."""
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):  # what ended it is told
+                self._look_again(work, written)
+            raise
+        self._look_again(work, written)
 
-        Those go: they may be of what came later, and be found if what was there is put back.
+    def _look_again(self, work: Work, written: Mapping[str, Sequence[str]]) -> None:
+        """Raise DataError if blocks were changed.
+
+        States of them go: they may be of what came later, and be found if all is put back.
         """
         try:
-            work.require_unchanged()
+            if self.settings.checkpoint is not None:
+                work.require_unchanged()
         except ChangedDataError as error:
-            for path, content in graph.written.items():
+            for path, content in written.items():
                 if work.is_of(content, error.names):
                     remove_store(path)
             raise

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import zarr
 
+from bigkd.engine.ledger import open_ledger
 from bigkd.errors import DataError
 from bigkd.io import open_rows
+from bigkd.kernels import Gaussian
+from bigkd.summaries import KernelSum
 from tests.engine.growing import append, as_zarr, fresh, kept_pass
-from tests.engine.helpers import assert_same_bits, everything, reduce
+from tests.engine.helpers import assert_same_bits, everything, reduce, reduce_pairs
 
 pytestmark = pytest.mark.usefixtures("small_stripes")
 
@@ -49,14 +52,18 @@ def test_block_that_changes_while_it_is_read__is_noticed(rows, tmp_path):
     assert_same_bits(found, fresh(path))
 
 
-def test_block_that_changes_while_it_is_read_and_is_put_back__is_read_again(rows, tmp_path):
-    path, folder, chunk = tmp_path / "x.zarr", tmp_path / "kept", tmp_path / "x.zarr/c/15/0"
+@pytest.mark.parametrize(("block", "again"), [(12, 20), (15, 20), (17, 40)])
+def test_block_that_changes_while_it_is_read_and_is_put_back__is_read_again(
+    rows, tmp_path, block, again
+):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    chunk = path / "c" / str(block) / "0"
     as_zarr(rows[:200], path)
     shutil.copy2(chunk, tmp_path / "chunk")
 
     def change(event):
         if event.done == 100:
-            zarr.open_array(str(path), mode="a")[150:160] = 1.0
+            zarr.open_array(str(path), mode="a")[10 * block : 10 * block + 10] = 1.0
 
     source = open_rows(path, name="x", block_rows=10)
     with pytest.raises(DataError, match="1 of its 20 blocks were changed"):
@@ -64,6 +71,36 @@ def test_block_that_changes_while_it_is_read_and_is_put_back__is_read_again(rows
     shutil.copy2(tmp_path / "chunk", chunk)
     found, read, reused = kept_pass(path, folder)
     assert (read, reused) == (20, 180)
+    assert_same_bits(found, fresh(path))
+
+
+def fail(event):
+    if event.done >= 180:
+        raise ValueError("for another reason")
+
+
+def interrupt(event):
+    if event.done >= 180:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("ending", [fail, interrupt])
+def test_block_that_changes_before_a_pass_ends_otherwise__is_read_again(rows, tmp_path, ending):
+    path, folder, chunk = tmp_path / "x.zarr", tmp_path / "kept", tmp_path / "x.zarr/c/15/0"
+    as_zarr(rows[:200], path)
+    shutil.copy2(chunk, tmp_path / "chunk")
+
+    def change(event):
+        if event.done == 100:
+            zarr.open_array(str(path), mode="a")[150:160] = 1.0
+        ending(event)
+
+    source = open_rows(path, name="x", block_rows=10)
+    with pytest.raises((ValueError, KeyboardInterrupt)):
+        reduce(everything(3), source, scheduler="sync", checkpoint=folder, progress=change)
+    shutil.copy2(tmp_path / "chunk", chunk)
+    found, read, _ = kept_pass(path, folder)
+    assert read < 200
     assert_same_bits(found, fresh(path))
 
 
