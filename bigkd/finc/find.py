@@ -219,5 +219,10 @@ def with_top_rows(found: xr.Dataset, test: TopRowsState, reference: TopRowsState
         added[f"top_index_{name}"] = index
         added[f"top_score_{name}"] = np.where(index < 0, np.nan, score)
     shown = zip(to_host(test.values), to_host(test.index), strict=True)
-    added["heterogeneity"] = [float(rows[at >= 0].var(axis=0).sum()) for rows, at in shown]
+    added["heterogeneity"] = [_spread(rows[at >= 0]) for rows, at in shown]
     return found.assign(variables(MODES, added))
+
+
+def _spread(rows: np.ndarray[Any, Any]) -> float:
+    """Sum of the variances of all elements; NaN of no rows."""
+    return float(rows.var(axis=0).sum()) if len(rows) else float("nan")

@@ -246,8 +246,12 @@ class _Object:
     def create(self, content: bytes) -> bool:
         if self._bucket.put(self._key, content, None) is None:
             return False
-        if self.can_replace:
-            self._bucket.require_conditions(self._key)
+        try:
+            if self.can_replace:
+                self._bucket.require_conditions(self._key)
+        except BaseException:
+            self._bucket.delete(self._key)  # nobody would renew it
+            raise
         return True
 
     def read(self) -> bytes | None:

@@ -173,12 +173,11 @@ class Bucket:
         Raises
         ------
         StoreError
-            If one is not refused; the object is removed then.
+            If one is not refused.
         """
         tried = {"If-None-Match": None, "If-Match": f'"{"0" * 32}"'}
         ignored = [name for name, tag in tried.items() if self.put(key, b"", tag) is not None]
         if ignored:
-            self.delete(key)
             raise StoreError(
                 f"{self.url}: the server does not look at {' and '.join(ignored)}, so that it "
                 f"cannot keep two runs from writing at once. Use one that does, as S3 and "

@@ -44,10 +44,12 @@ def located(value: str, info: ValidationInfo) -> str:
             f"must be a path without variables of the environment, which are not replaced; write "
             f"it out, or begin it with ~; got {value!r}"
         )
-    try:
-        return str(Path(folder) / Path(value).expanduser())
-    except RuntimeError as error:
-        raise ValueError(f"begins with ~, and nobody's home is known by {value!r}") from error
+    return str(Path(folder) / from_home(value))
+
+
+def from_home(path: str) -> Path:
+    """`path` with the home of whoever runs it for a ``~`` alone, or before a slash."""
+    return Path(path).expanduser() if path == "~" or path.startswith("~/") else Path(path)
 
 
 def _count(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bigkd.errors import JobFileError
+from bigkd.jobs.base import from_home
 from bigkd.jobs.documents import Document, read_toml, read_yaml
 from bigkd.jobs.explain import Problem, dotted, problems
 from bigkd.jobs.schema import Job, with_data
@@ -75,7 +76,7 @@ def _with_paths(values: Any, data: Mapping[str, str], name: str) -> Any:
             raise JobFileError(f"{name} has no data called {key!r} to give a path.")
     found = {} if not isinstance(named, dict) else dict(named)
     for key, path in data.items():
-        place = path if "://" in path else str(Path(path).expanduser().absolute())
+        place = path if "://" in path else str(from_home(path).absolute())
         found[key] = {**found[key], "path": place} if isinstance(found[key], dict) else place
     return {**values, "data": found} if data else values
 

@@ -241,6 +241,17 @@ def test_top_share__looks_for_top_rows_in_some_stripes_only(monkeypatch):
             assert found[f"top_index_{name}"].values[mode].tolist() == best
 
 
+def test_top_share__of_rows_that_are_all_dropped_finds_none(monkeypatch):
+    monkeypatch.setattr("bigkd.engine.stripes.STRIPE_WORK", 1)
+    x, y = draw(300, 200, dtype="float64")
+    x[:20] = np.nan
+    options = {"kernel": Gaussian(1.5), "n_frequencies": 30, "n_modes": 2, "block_rows": 20}
+    found = finc.modes(x, y, **options, n_top=5, top_share=1e-3, nonfinite="drop")
+    assert (found.attrs["n_searched_test"], found.attrs["n_searched_reference"]) == (0, 20)
+    assert (found["top_index_test"] == -1).all()
+    assert found["heterogeneity"].isnull().all()
+
+
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, np.nan])
 def test_top_share__is_a_share(share):
     x, y = draw(30, 20, dtype="float64")
