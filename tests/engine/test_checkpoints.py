@@ -331,3 +331,15 @@ def test_kept_states__are_read_whole_by_their_tasks_alone_unless_one_is_damaged(
         assert_same_bits(run(source, folder), whole)
     assert (ledger.rows_read, ledger.rows_reused) == (20, 180)
     assert max(Counter(read).values()) <= 3  # by its task, by the driver, and by its task
+
+
+def test_kept_states__that_look_whole_and_cannot_be_restored_are_an_error(
+    source, folder, monkeypatch
+):
+    def broken(*_, **__):
+        raise StoreError("no disk")
+
+    run(source, folder)
+    monkeypatch.setattr(checkpoints, "load_state", broken)
+    with pytest.raises(StoreError, match="no disk"):
+        run(source, folder)

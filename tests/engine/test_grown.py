@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import zarr
 
+from bigkd.engine import stripes
 from bigkd.engine.ledger import open_ledger
 from bigkd.io import open_rows
 from bigkd.summaries import Mean
@@ -175,7 +176,9 @@ def test_rows_in_memory__are_known_by_their_content(rows, tmp_path):
 def test_ledger__names_all_that_an_equal_call_would_look_for(rows, tmp_path):
     path, folder = tmp_path / "x.zarr", tmp_path / "kept"
     as_zarr(rows[:170], path)
-    kept_pass(path, folder)
+    with open_ledger() as ledger:
+        reduce(everything(3), open_rows(path, name="x", block_rows=10), checkpoint=folder)
+    assert ledger.in_use == {str(store) for store in folder.glob("*/*.zarr")}
     append(path, rows[170:200])
     with open_ledger() as ledger:
         reduce(everything(3), open_rows(path, name="x", block_rows=10), checkpoint=folder)
@@ -265,8 +268,14 @@ def test_inexact_states__are_never_gone_on_from(rows, tmp_path):
     def path_rows(path):
         return zarr.open_array(str(path), mode="r").shape[0]
 
-    assert passed(50, tmp_path / "kept") == 50  # four segments of one block, one of two begun
-    assert passed(60, tmp_path / "kept") == 20
+    def stores():
+        return len(list((tmp_path / "kept").glob("*/*.zarr")))
+
+    # four segments of one block, one of two begun, which is not kept in parts
+    assert (passed(50, tmp_path / "kept"), stores()) == (50, 5)
+    assert (passed(60, tmp_path / "kept"), stores()) == (20, 6)
+    shutil.rmtree(tmp_path / "kept")
+    assert (passed(60, tmp_path / "kept"), stores()) == (60, 5)
 
 
 def test_other_columns_of_one_parquet_file__are_other_rows(rows, tmp_path):
@@ -299,3 +308,34 @@ def test_share_of_a_pass__reads_the_same_stripes_and_more_when_a_store_grows(row
     assert_same_bits(
         grown, reduce(everything(3), open_rows(path, name="x", block_rows=10), share=0.3)
     )
+
+
+def test_grown_store__takes_the_longest_sum_and_writes_what_is_new_only(rows, tmp_path):
+    path, folder, events = tmp_path / "x.zarr", tmp_path / "kept", []
+    as_zarr(rows[:200], path)
+    kept_pass(path, folder)
+    append(path, rows[200:])
+    kept_pass(path, folder)
+    assert len(list(folder.glob("*/sum-of-*.zarr"))) == 2
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("*/**/*")}
+    source = open_rows(path, name="x", block_rows=10)
+    reduce(everything(3), source, checkpoint=folder, progress=events.append)
+    assert {file: file.stat().st_mtime_ns for file in folder.glob("*/**/*")} == before
+    assert max(np.diff([event.done for event in events])) > 200
+
+
+@pytest.mark.parametrize(("n_blocks", "again"), [(3, 60), (30, 270)])
+def test_stripes_of_several_blocks__grow_and_change(rows, tmp_path, monkeypatch, n_blocks, again):
+    path, folder = tmp_path / "x.zarr", tmp_path / "kept"
+    row_cost = everything(3).footprint(10, 4).row_cost
+    monkeypatch.setattr(stripes, "STRIPE_WORK", 10 * n_blocks * (row_cost + 12))
+    as_zarr(rows[:200], path)
+    kept_pass(path, folder)
+    append(path, rows[200:270])
+    found, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (70, 200)
+    assert_same_bits(found, fresh(path))
+    zarr.open_array(str(path), mode="a")[145] = 7.0  # neither the first of a stripe nor the last
+    found, read, reused = kept_pass(path, folder)
+    assert (read, reused) == (again, 270 - again)
+    assert_same_bits(found, fresh(path))

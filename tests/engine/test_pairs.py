@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bigkd.config import HELD_BYTES, MAX_STRIPES
+from bigkd.engine.ledger import open_ledger
 from bigkd.engine.pairs import cut_pairs
 from bigkd.errors import DataError, EmptyInputError
 from bigkd.io import open_rows
@@ -185,3 +186,10 @@ def test_reduce_pairs__refuses_what_is_not_finite():
         reduce_pairs(GAUSSIAN, opened(x, "numpy"))
     with pytest.raises(EmptyInputError, match="none of its 20 rows"):
         reduce_pairs(GAUSSIAN, opened(np.full((20, 3), np.nan), "numpy"), nonfinite="drop")
+
+
+@pytest.mark.parametrize("n_collections", [1, 2])
+def test_reduce_pairs__counts_the_rows_of_each_collection_once(n_collections):
+    with open_ledger() as ledger:
+        reduce_pairs(GAUSSIAN, *(generated(60, 10, seed=at) for at in range(n_collections)))
+    assert ledger.rows_read == 60 * n_collections

@@ -143,3 +143,11 @@ def test_watch__hands_over_what_the_reporter_raised():
     watch.on_event((0.0, {"rows": 6}))
     with pytest.raises(OSError, match="disk full"):
         watch.check()
+
+
+def test_part_of_a_job__is_over_when_it_ends():
+    events = []
+    with pytest.raises(KeyError), part_of_a_job("drift"):
+        raise KeyError
+    reduce(Mean(width=3), generated(10, 10), label="one", progress=events.append)
+    assert {event.label for event in events} == {"one"}

@@ -1,7 +1,9 @@
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import psutil
@@ -9,6 +11,7 @@ import pytest
 from dask.system import CPU_COUNT
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from bigkd.engine import quiet
 from bigkd.engine.schedulers import LocalRunner, open_runner
 from bigkd.errors import ClusterError, InputError
 from bigkd.protocols import Footprint
@@ -107,3 +110,15 @@ def test_local__says_how_to_start_worker_processes(tmp_path):
     assert process.returncode
     assert ClusterError.__name__ in errors
     assert "if __name__ == '__main__':" in errors
+
+
+def test_workers_of_this_machine__leave_out_failed_tasks_and_nothing_else(monkeypatch):
+    logger = logging.Logger("distributed.worker")
+    loggers = SimpleNamespace(getLogger={logger.name: logger}.__getitem__)
+    monkeypatch.setattr(quiet, "logging", loggers)
+    quiet.dask_setup(None)
+    said = [
+        bool(logger.filter(logging.makeLogRecord({"msg": message})))
+        for message in ("Compute Failed\nKey: %s", "Worker is at %d%% memory usage. Compute Failed")
+    ]
+    assert said == [False, True]

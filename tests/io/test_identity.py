@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -12,6 +13,7 @@ import xarray as xr
 import zarr
 
 from bigkd.io import open_rows
+from bigkd.io.status import folder_status
 
 X = np.arange(60.0, dtype="f4").reshape(20, 3)
 
@@ -248,3 +250,59 @@ def test_identity__of_data_arrays_in_memory_is_their_content():
     assert identity(x) == identity(x.copy(deep=True))
     assert identity(x) != identity(square(1))
     assert identity(x) != identity(x, block_rows=2)
+
+
+def test_folder_status__follows_links_visits_each_folder_once_and_is_in_order(tmp_path):
+    folder, elsewhere = tmp_path / "x", tmp_path / "elsewhere"
+    for path in (folder / "a", folder / "b", elsewhere):
+        path.mkdir(parents=True)
+        for name in ("2", "10", "1"):
+            (path / name).write_text(name)
+    (folder / "a" / "up").symlink_to(folder)
+    (folder / "c").symlink_to(elsewhere)
+    (folder / "link").symlink_to(elsewhere / "10")
+    os.utime(elsewhere / "10", ns=(1, 1))
+    for root in (folder, Path(f"{folder}/")):
+        found = folder_status(root)
+        names = [f"{inside}/{name}" for inside in "abc" for name in ("1", "10", "2")]
+        assert [name for name, *_ in found] == [*names, "link"]
+        assert found[-1] == ("link", 2, 1)
+        assert found[7] == ("c/10", 2, 1)
+
+
+def test_identity__of_rows_in_linked_files_follows_the_files(tmp_path):
+    store(tmp_path / "x")
+    chunk, elsewhere = tmp_path / "x" / "c" / "1" / "0", tmp_path / "elsewhere"
+    shutil.move(chunk, elsewhere)
+    chunk.symlink_to(elsewhere)
+    before = open_rows(tmp_path / "x", name="rows", block_rows=5).block_identities()
+    later(elsewhere)
+    after = open_rows(tmp_path / "x", name="rows", block_rows=5).block_identities()
+    same = [one == other for one, other in zip(before, after, strict=True)]
+    assert same == [True, False, True, True]
+
+
+def test_block_identities__follow_the_place_and_the_metadata_of_a_store(tmp_path):
+    def names(path):
+        return open_rows(path, name="rows", block_rows=5).block_identities()
+
+    path = store(tmp_path / "x")
+    shutil.copytree(path, tmp_path / "y")
+    assert [chunk for _, *chunk in folder_status(tmp_path / "y" / "c")] == [
+        chunk for _, *chunk in folder_status(tmp_path / "x" / "c")
+    ]
+    before = names(path)
+    assert not set(before) & set(names(tmp_path / "y"))
+    about = tmp_path / "x" / "zarr.json"
+    text = about.read_text().replace('"fill_value": 0.0', '"fill_value": 1.0')
+    assert text != about.read_text()
+    about.write_text(text)
+    assert not set(before) & set(names(path))
+
+
+def test_source__is_equal_whether_its_names_are_known_or_not(tmp_path):
+    source = open_rows(npy(tmp_path / "x.npy"), name="rows")
+    known = replace(source, known=tuple(source.block_identities()))
+    assert known == source
+    assert repr(known) == repr(source)
+    assert known.identity() == source.identity()

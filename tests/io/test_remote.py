@@ -232,6 +232,7 @@ def test_states__damaged_on_an_object_store_are_replaced(bucket):
 def test_stores__are_written_where_an_empty_key_marks_a_folder(bucket):
     s3fs.S3FileSystem().call_s3("put_object", Bucket="bigkd", Key="marked/x.zarr/", Body=b"")
     s3fs.S3FileSystem().call_s3("put_object", Bucket="bigkd", Key="marked/h.zarr/", Body=b"")
+    s3fs.S3FileSystem().call_s3("put_object", Bucket="bigkd", Key="marked/h.zarr/x/", Body=b"")
     target = f"{bucket}/marked/x.zarr"
     save_dataset(small(), target, kind="thing")
     assert is_store(target)

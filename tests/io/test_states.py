@@ -2,10 +2,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from bigkd.backends import namespace
 from bigkd.errors import StoreError
-from bigkd.io import arrays_to_state, load_state, save_state, state_to_arrays
+from bigkd.io import (
+    arrays_to_state,
+    load_state,
+    save_dataset,
+    save_state,
+    state_to_arrays,
+    state_token,
+)
 from bigkd.protocols import Rows
 from bigkd.summaries import GroupedSecondMoment, Joined, Mean, SecondMoment
 from bigkd.testing import assert_equal_states
@@ -92,3 +100,21 @@ def test_states__replace_a_damaged_one(tmp_path):
     save_state(path, Inner(np.asarray(2), np.ones(3)), token="a")
     found = load_state(path, Inner(np.asarray(0), np.ones(3)), token="a")
     assert int(found.count) == 2
+
+
+def test_state_token__is_read_from_the_root_of_a_state(tmp_path):
+    path = tmp_path / "x"
+    save_state(path, Inner(np.asarray(1), np.ones(3)), token="a/1")
+    (path / "total" / "zarr.json").write_bytes(b"?")
+    assert state_token(path) == "a/1"
+    (path / "zarr.json").write_bytes((path / "zarr.json").read_bytes().replace(b"a/1", b"a/2"))
+    with pytest.raises(StoreError, match="does not match its checksum"):
+        state_token(path)
+    (path / "zarr.json").write_bytes(b'{"zarr_format": 3, "node_type": "group", "attributes": {}}')
+    with pytest.raises(StoreError, match=r"^\S*x has no bigkd manifest"):
+        state_token(path)
+    save_dataset(xr.Dataset(attrs={"token": "a/1"}), tmp_path / "y", kind="distance")
+    with pytest.raises(StoreError, match="holds 'distance', and no state"):
+        state_token(tmp_path / "y")
+    with pytest.raises(StoreError):
+        state_token(tmp_path / "nothing")

@@ -217,6 +217,11 @@ def test_to_keep__of_a_failure_that_nothing_is_known_of_is_all(tmp_path, before)
     assert to_keep(str(tmp_path), {"a": set(), "b": set()}, {"b"}) is None
 
 
+def test_to_keep__of_a_failure_after_a_damaged_note_is_all(tmp_path):
+    (tmp_path / "in_use.json").write_text("?")
+    assert to_keep(str(tmp_path), {"b": set()}, {"b"}) is None
+
+
 @pytest.mark.parametrize(
     ("output", "where"),
     [

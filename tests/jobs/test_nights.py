@@ -133,8 +133,9 @@ def test_nights__choose_anew_where_something_else_is_asked_for(night):
 
 
 def test_nights__with_nothing_new_read_nothing(night):
-    first = night()
-    second = night()
+    first, events = night(), []
+    second = night(progress=events.append)
+    assert {event.label.partition(": ")[0] for event in events} == {"drift", "new_modes"}
     assert rows_of(second) == {"drift": (0, 200), "new_modes": (0, 200)}
     for one, other in zip(first.comparisons, second.comparisons, strict=True):
         for name in one.result:
